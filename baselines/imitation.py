@@ -52,25 +52,24 @@ class Imitation(GradientAgent):
     def run(self, trainer: Trainer) -> None:
         """Draw prompts, play the optimum, step towards it."""
         while trainer.remaining >= self.episodes_per_update:
-            trainer.update(self.loss, demonstrations(trainer, self.episodes_per_update), log=False)
+            trainer.update(self.loss, self.fixed_data(trainer, self.episodes_per_update), log=False)
             trainer.report()
+
+    def fixed_data(self, trainer: Trainer, episodes: int) -> Samples:
+        """Play episodes of each run by the optimum.
+
+        Returns:
+            Samples whose actions are all actions at every step, (R, N, T, A), and whose values are the optimum's
+            probabilities of them, 0 where they are illegal: an optimum that gives up has nothing to tell.
+        """
+        optimum = trainer.oracle.optimal_policy
+        played = trainer.collect(episodes, policy=optimum)
+        rows = np.zeros((*played.taken.shape, trainer.setting.num_actions))
+        rows[played.taken] = checked_probs(optimum, played.observations[played.taken], rows.shape[-1])
+        data = trainer.samples(played)
+        told = torch.from_numpy(rows).reshape(*data.taken.shape, -1) * data.legal
+        return data._replace(actions=torch.arange(rows.shape[-1]).expand(told.shape), values=told)
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Mean cross-entropy of the answers."""
         return -torch.where(data.values > 0, data.values * log_probs, 0.0).flatten(1).sum(1).mean()
-
-
-def demonstrations(trainer: Trainer, count: int) -> Samples:
-    """Play `count` episodes of each run by the optimum.
-
-    Returns:
-        Samples whose actions are all actions at every step, (R, N, T, A), and whose values are the optimum's
-        probabilities of them, 0 where they are illegal: an optimum that gives up has nothing to tell.
-    """
-    optimum = trainer.oracle.optimal_policy
-    episodes = trainer.collect(count, policy=optimum)
-    rows = np.zeros((*episodes.taken.shape, trainer.setting.num_actions))
-    rows[episodes.taken] = checked_probs(optimum, episodes.observations[episodes.taken], rows.shape[-1])
-    data = trainer.samples(episodes)
-    told = torch.from_numpy(rows).reshape(*data.taken.shape, -1) * data.legal
-    return data._replace(actions=torch.arange(rows.shape[-1]).expand(told.shape), values=told)

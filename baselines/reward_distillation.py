@@ -48,8 +48,8 @@ class RewardDistillation(SampledPairAgent):
     repeats: int = integer(16, 2, 1_000_000, "comparisons of each pair")
     smoothing: float = real(0.5, 0.0, 1000.0, "wins and losses that are added to those of each pair", open_low=True)
 
-    def round(self, trainer: Trainer, labels: int) -> None:
-        """Draw pairs, compare each `repeats` times, and fit."""
+    def labelled(self, trainer: Trainer, labels: int) -> Episodes:
+        """Draw pairs, and compare each `repeats` times."""
         repeats = min(self.repeats, labels)
         count = labels // repeats
         pairs = self.pairs(trainer, count)
@@ -61,7 +61,7 @@ class RewardDistillation(SampledPairAgent):
             )
             again = trainer.collect(count * (repeats - 1), prompts=prompts, given=given)
             wins = wins + (again.rewards + 0.5).reshape(-1, repeats - 1).sum(axis=1)
-        self.fit(trainer, self.distilled(pairs, wins, repeats))
+        return self.distilled(pairs, wins, repeats)
 
     def distilled(self, pairs: Episodes, wins: np.ndarray, repeats: int) -> Episodes:
         """Return each pair's estimated difference of rewards: the log-odds of its smoothed share of wins."""

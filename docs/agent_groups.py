@@ -19,7 +19,7 @@ from theorybench.baselines.sppo import SPPO
 FEW = 8
 #: Kinds in the order in which they are shown, and what each is.
 KINDS = {
-    "References": "they learn nothing, and fix the scale",
+    "References": "they learn nothing, or are told the answers, and fix the scale",
     "Rules": "what people do or a paper advises on one setting; they learn nothing",
     "Policy gradient": "they learn from rewards, by gradient steps on a policy",
     "Search": "they count what each action led to, and take no gradient steps",

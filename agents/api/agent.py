@@ -117,6 +117,11 @@ def mismatch(agent: Any, setting: Setting | type[Setting]) -> str:
     return f"it learns from feedback {wanted!r}, and {name} gives {offered!r}"
 
 
+def learns(agent: Any) -> bool:
+    """Return whether an agent, or a class of agents, is trained: by feedback, or by the oracle on the shared trainer."""
+    return getattr(agent, "feedback", "reward") != "none" or hasattr(agent, "train_runs")
+
+
 #: The optional group of this package that holds a module.
 GROUPS = {"stable_baselines3": "sb3", "sb3_contrib": "sb3", "transformers": "llm", "trl": "llm", "pandas": "pandas"}
 GROUPS |= {"pyarrow": "parquet", "tensorboard": "tensorboard", "wandb": "wandb", "ray": "ray"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from theorybench.agents.api.agent import can_batch_seeds, mismatch
+from theorybench.agents.api.agent import can_batch_seeds, learns, mismatch
 from theorybench.agents.api.budget import Budget, attach
 from theorybench.agents.api.presets import configured
 from theorybench.envs.core.environments.sealed import opened
@@ -142,8 +142,7 @@ def train(
     if ledger is not None:
         ledger.extend(budgets)
     logs = [HarnessLog(b, checkpoint, fractions) for b, checkpoint in zip(budgets, each, strict=True)]
-    learns = getattr(agent, "feedback", "reward") != "none" or hasattr(agent, "train_runs")
-    threads = torch_threads(int(getattr(agent, "num_threads", 1))) if learns else contextlib.nullcontext()
+    threads = torch_threads(int(getattr(agent, "num_threads", 1))) if learns(agent) else contextlib.nullcontext()
     try:
         with threads:
             if runs > 1:

@@ -3,16 +3,16 @@
 *Of a layer* (arXiv 2504.19561). A layer that acts on a sequence as a lower-triangular operator T, outputs = T inputs,
 can be run as a recurrence whose state has rank T[i:, :i] numbers at place i, and no fewer.
 
-*Of any policy*, from its answers alone (ours). Cut the prompt. Write N pasts before the cut and F futures behind it, all
-N F pairs, and L[p, (f, a)] = max(ln pi(a | p, f), -12). Less its mean over answers a, which takes the normaliser away,
-and less its mean over pasts p, so that nothing is left of a policy that forgets the past. If what the policy carries
-over is a vector h_p that the logits of each future read linearly, then L = H U, of the rank of H: the singular values
-of L tell how many numbers go over the cut. It is a rank of what the answers show: a policy whose logits are no linear
-function of its state can have a larger one than its state has numbers.
+*Of any policy*, from its answers alone (ours). Cut the prompt. Put each of N pasts before the cut with each of F
+futures behind it: L[p, (f, a)] = max(ln pi(a | p, f), -12). Take its mean over answers a away, which is the normaliser,
+and then its mean over pasts p, so that nothing is left of a policy that forgets the past. If what the policy carries
+over is a vector h_p, centred, that the logits of each future read linearly, then L = H U with rows h_p of H: the rank
+of L is the number of directions that go over the cut and matter. It is a rank of what the answers show: a policy whose
+logits are no linear function of its state can have a larger one than its state has numbers.
 
 Ranks are counted by singular values above a tolerance times the largest one, at two tolerances since each alone can
-mislead: weak directions count at .01 and not at .1. The entropy form, exp(-sum p ln p) with p = sigma / sum sigma, needs
-none.
+mislead: weak directions count at .01 and not at .1. The entropy form, exp(-sum p ln p) with p = sigma / sum sigma,
+needs none.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ NOTHING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class StateSize:
+class Carried:
     """Singular values of what goes over a cut.
 
     Attributes:
@@ -68,7 +68,7 @@ def effective_state_size(
     pasts: int = PASTS,
     futures: int = FUTURES,
     cut: int | None = None,
-) -> StateSize:
+) -> Carried:
     """Measure what a policy carries over a cut of the prompt to its first answer.
 
     Args:
@@ -110,7 +110,7 @@ def probe(
     return crossed
 
 
-def state_size(probabilities: np.ndarray) -> StateSize:
+def state_size(probabilities: np.ndarray) -> Carried:
     """Return the state-size that answers show.
 
     Args:
@@ -122,7 +122,7 @@ def state_size(probabilities: np.ndarray) -> StateSize:
     pasts, futures, actions = logs.shape
     ceiling = min(pasts - 1, futures * (actions - 1))
     values = np.linalg.svd(logs.reshape(pasts, -1), compute_uv=False)[:ceiling]
-    return StateSize(tuple(values.tolist()), ceiling)
+    return Carried(tuple(values.tolist()), ceiling)
 
 
 def operator(layer: Callable[[np.ndarray], np.ndarray], places: int) -> np.ndarray:
@@ -135,7 +135,7 @@ def operator(layer: Callable[[np.ndarray], np.ndarray], places: int) -> np.ndarr
     return np.asarray(layer(np.eye(places)), np.float64).T
 
 
-def operator_state_sizes(matrix: np.ndarray) -> tuple[StateSize, ...]:
+def operator_state_sizes(matrix: np.ndarray) -> tuple[Carried, ...]:
     """Return the state-size of an operator, T of outputs = T inputs, at the cuts 1, 2, ..., places - 1.
 
     Args:
@@ -148,6 +148,6 @@ def operator_state_sizes(matrix: np.ndarray) -> tuple[StateSize, ...]:
         raise ParameterError("matrix", matrix.shape, "a square matrix with zeros above its diagonal")
     places = len(matrix)
     return tuple(
-        StateSize(tuple(np.linalg.svd(matrix[cut:, :cut], compute_uv=False).tolist()), min(cut, places - cut))
+        Carried(tuple(np.linalg.svd(matrix[cut:, :cut], compute_uv=False).tolist()), min(cut, places - cut))
         for cut in range(1, places)
     )

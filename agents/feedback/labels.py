@@ -43,6 +43,11 @@ class LabelAgent(GradientAgent):
         trainer.fit(self.loss, data, steps=self.gradient_steps, size=size)
         trainer.report(good=(episodes.rewards.reshape(trainer.runs, -1) > 0).mean(axis=1))
 
+    def fixed_data(self, trainer: Trainer, episodes: int) -> Samples:
+        """Label responses of the initial policy."""
+        initial = SettingPolicy(trainer.setting, "initial")
+        return self.rows(trainer, trainer.collect(episodes, policy=initial))
+
     def rows(self, trainer: Trainer, episodes: Episodes) -> Samples:
         """Return the samples of labelled episodes."""
         return merged(trainer, episodes, (1.0,))

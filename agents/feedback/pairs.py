@@ -64,7 +64,17 @@ class PairAgent(RoundsAgent):
 
     def round(self, trainer: Trainer, labels: int) -> None:
         """Label pairs, and fit."""
-        self.fit(trainer, self.pairs(trainer, labels))
+        self.fit(trainer, self.labelled(trainer, labels))
+
+    def labelled(self, trainer: Trainer, labels: int) -> Episodes:
+        """Return the pairs of a round, as the loss takes them."""
+        return self.pairs(trainer, labels)
+
+    def fixed_data(self, trainer: Trainer, episodes: int) -> Samples:
+        """Label all pairs, where there is one round of them."""
+        if self.rounds > 1:
+            return super().fixed_data(trainer, episodes)
+        return trainer.samples(self.labelled(trainer, episodes))
 
     def pairs(self, trainer: Trainer, count: int) -> Episodes:
         """Label pairs of the current policy."""
@@ -123,6 +133,12 @@ class SampledPairAgent(PairAgent):
             self.round(trainer, trainer.remaining)
         else:
             super().run(trainer)
+
+    def fixed_data(self, trainer: Trainer, episodes: int) -> Samples:
+        """Label all pairs, where there is one round of them."""
+        if self.sampler == "offline":
+            return trainer.samples(self.labelled(trainer, episodes))
+        return super().fixed_data(trainer, episodes)
 
     def pairs(self, trainer: Trainer, count: int) -> Episodes:
         """Label pairs of the policy that `sampler` names."""

@@ -13,6 +13,7 @@ from theorybench.agents.policies.catalogue import NETWORKS
 from theorybench.agents.policies.sizes import SHAPES
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer, TrainerOptions
+from theorybench.envs.core.errors import AgentError
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import integer
@@ -83,6 +84,18 @@ class GradientAgent(TrainedAgent):
     Where the loss holds a number fixed that depends on the policy, it takes `data.anchor` for the log-probabilities,
     and the class says that it is `anchored`: `.detach()` would hold it fixed for autograd alone.
     """
+
+    def fixed_data(self, trainer: Trainer, episodes: int) -> Samples:
+        """Draw what an offline learner descends its loss on: all of its data, before it learns anything.
+
+        Args:
+            trainer: of runs that have not learnt yet.
+            episodes: of each run.
+
+        Raises:
+            AgentError: later data depend on what was learnt from earlier ones.
+        """
+        raise AgentError(f"{type(self).__name__} has no fixed data: it learns from its own policy's, or in rounds")
 
     @abstractmethod
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:

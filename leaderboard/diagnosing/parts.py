@@ -9,12 +9,12 @@ import numpy as np
 from theorybench.agents.api.rollout import Episodes, rollout
 from theorybench.agents.diagnostics.attention import head_shares
 from theorybench.agents.diagnostics.influence import Influence, exact_influence, ranking, share_on, token_influence
-from theorybench.agents.diagnostics.memory import StateSize, effective_state_size
+from theorybench.agents.diagnostics.memory import Carried, effective_state_size
 from theorybench.agents.diagnostics.summaries import Summary
 from theorybench.agents.diagnostics.zero_flow import TARGETS, ZeroFlow, zero_flow
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.envs.core.registry import load_module
-from theorybench.leaderboard.diagnosing.finding import Case, Finding, LeftOut
+from theorybench.leaderboard.diagnosing.finding import DiagnosticCase, DiagnosticFinding, LeftOut
 
 #: Environments that are stepped together.
 TOGETHER = 4096
@@ -22,11 +22,17 @@ TOGETHER = 4096
 LEVEL = 0.05
 #: Tolerances of ranks; singular values that are shown; cuts of the curve, and the probe at each.
 TOLERANCES, SHOWN, CUTS, PROBE = (0.1, 0.01), 8, 7, {"pasts": 64, "futures": 24}
+#: Up to how many times the least rank a policy's is about right.
+ABOUT = 1.25
+#: A share of the optimum's largest singular value below which a policy's is faint.
+FAINT = 0.05
+#: How often the largest weight is on what matters where a head finds it; times chance that count as more than chance.
+MOSTLY, SURELY = 0.9, 1.5
 #: Below it a policy's answers count as independent of the prompt.
 NOTHING = 1e-9
 
 
-def memory(case: Case) -> list[Finding]:
+def memory(case: DiagnosticCase) -> list[DiagnosticFinding]:
     """Return how much of the prompt's beginning goes over a cut to the answer."""
     setting, least = case.setting, case.setting.minimal_rank
     if setting.prompt_length < 2:
@@ -38,10 +44,12 @@ def memory(case: Case) -> list[Finding]:
         meaning += ": it forgot all of it" if needed else ", nor does the right one"
     elif rank < needed:
         meaning = f"it forgot: the right answer needs {needed} numbers from before the cut, {rank} go over it"
-    elif rank <= 1.5 * needed:
+    elif rank <= max(needed + 1, ABOUT * needed):
         meaning = f"about right: the right answer needs {needed} numbers from before the cut, {rank} go over it"
     else:
         meaning = f"it remembers what does not matter: the right answer needs {needed} numbers, {rank} go over the cut"
+    if rank > 0 and own.singular[0] < FAINT * best.singular[0]:
+        meaning += f"; all of that is faint, {own.singular[0] / best.singular[0]:.1%} of what the optimum carries"
     if own.rank(TOLERANCES[1]) >= own.ceiling > 0:
         meaning += f"; the probe tells no more than {own.ceiling} apart"
     cuts = np.unique(np.linspace(1, setting.prompt_length - 1, CUTS).astype(int)).tolist()
@@ -58,16 +66,16 @@ def memory(case: Case) -> list[Finding]:
         "optimum_ranks": by_cut[1],
     }
     needs = {} if least is None else {"minimal_rank": least}
-    return [Finding("memory", {}, _sizes(own), meaning, {**_sizes(best), **needs}, curves)]
+    return [DiagnosticFinding("memory", {}, _sizes(own), meaning, {**_sizes(best), **needs}, curves)]
 
 
-def _sizes(size: StateSize) -> dict[str, Any]:
+def _sizes(size: Carried) -> dict[str, Any]:
     ranks = {f"rank_at_{tolerance:g}": size.rank(tolerance) for tolerance in TOLERANCES}
     largest = tuple(value if value > NOTHING else 0.0 for value in size.singular[:SHOWN])
     return {**ranks, "entropy_rank": size.entropy, "ceiling": size.ceiling, "singular_values": largest}
 
 
-def influence(case: Case) -> list[Finding]:
+def influence(case: DiagnosticCase) -> list[DiagnosticFinding]:
     """Return which tokens of the prompt the answer depends on, and which it should."""
     setting = case.setting
     if not setting.prompt_length:
@@ -98,7 +106,7 @@ def influence(case: Case) -> list[Finding]:
         **({} if parents is None else {"parents": own.mean_by_distance(parents)}),
         "strip": _strip(case),
     }
-    return [Finding("influence", {}, values, meaning, optimum, curves)]
+    return [DiagnosticFinding("influence", {}, values, meaning, optimum, curves)]
 
 
 def _influences(found: Influence, parents: np.ndarray | None) -> dict[str, Any]:
@@ -111,7 +119,7 @@ def _influences(found: Influence, parents: np.ndarray | None) -> dict[str, Any]:
     }
 
 
-def _strip(case: Case) -> dict[str, Any]:
+def _strip(case: DiagnosticCase) -> dict[str, Any]:
     """Return the exact influence of each token of one prompt, its names and its parents."""
     setting, prompt = case.setting, case.influence.observations[0]
     parents, places = setting.parents(prompt[None]), np.flatnonzero(case.influence.asked[0])
@@ -120,15 +128,16 @@ def _strip(case: Case) -> dict[str, Any]:
     return strip if parents is None else strip | {"parents": parents[0, places]}
 
 
-def attention(case: Case) -> list[Finding]:
+def attention(case: DiagnosticCase) -> list[DiagnosticFinding]:
     """Return where the answer's place looks, by layer and head, and whether the right answer stands there."""
     look = getattr(case.acting, "attention", None)
     if not callable(look):
         raise LeftOut(f"{case.label} has no attention that it shows (`attention(observations)` of a policy)")
     setting, seen = case.setting, case.influence
-    parents, used = setting.parents(seen.observations), float(np.nansum(seen.by_distance)) >= NOTHING
-    findings = []
+    used, findings = float(np.nansum(seen.by_distance)) >= NOTHING, []
     for layer in look(seen.observations):
+        again = layer.look_up
+        parents = setting.parents(seen.observations) if again is None else setting.parents_of(seen.observations, again)
         for head in range(layer.weights.shape[1]):
             weights = layer.weights[:, head]
             shares = head_shares(weights, seen, parents)
@@ -137,7 +146,7 @@ def attention(case: Case) -> list[Finding]:
             asked = {"layer": layer.name} | ({"head": str(head + 1)} if layer.weights.shape[1] > 1 else {})
             meaning = "not used: the answer depends on no token" if not used else _looks(shares)
             curves = {"attention": by_distance, "strip": strip}
-            findings.append(Finding("attention", asked, {**shares, "used": used}, meaning, curves=curves))
+            findings.append(DiagnosticFinding("attention", asked, {**shares, "used": used}, meaning, curves=curves))
     return findings
 
 
@@ -145,13 +154,15 @@ def _looks(shares: dict[str, float]) -> str:
     """Say where a head looks."""
     if "on_parents" not in shares:
         return "what the right answer depends on is not known here"
-    ratio = shares["on_parents"] / shares["chance"] if shares["chance"] else float("inf")
-    if shares["argmax_on_parents"] > 0.9:
+    if shares["argmax_on_parents"] > MOSTLY:
         return "it looks where the answer is"
-    return f"it looks where the answer is {ratio:.2g} times as much as by chance"
+    ratio = shares["on_parents"] / shares["chance"] if shares["chance"] else 1.0
+    if ratio > SURELY:
+        return "it looks there more than by chance"
+    return "it looks there no more than by chance" if ratio > 1 / SURELY else "it looks elsewhere"
 
 
-def flow(case: Case) -> list[Finding]:
+def flow(case: DiagnosticCase) -> list[DiagnosticFinding]:
     """Return whether summaries of the history are sufficient in logged episodes: see `zero_flow`."""
     asked, setting = case.log, case.setting
     tested = [(name_of(one), found_summary(one)) for one in asked.summaries or (setting.policy_view,)]
@@ -183,7 +194,7 @@ def found_summary(summary: str | Summary) -> Summary:
     return found  # type: ignore[no-any-return]
 
 
-def _rolled_out(case: Case) -> Episodes:
+def _rolled_out(case: DiagnosticCase) -> Episodes:
     acting, episodes = case.acting, case.log.episodes
     envs = gym.make_vec(case.env_id, num_envs=min(episodes, TOGETHER), **case.setting.parameters)
     try:
@@ -193,7 +204,7 @@ def _rolled_out(case: Case) -> Episodes:
         envs.close()
 
 
-def flow_finding(summary: str, target: str, found: ZeroFlow) -> Finding:
+def flow_finding(summary: str, target: str, found: ZeroFlow) -> DiagnosticFinding:
     """Return the result of a test with what it means."""
     what = TARGETS[target]
     if found.p_value <= LEVEL:
@@ -202,4 +213,4 @@ def flow_finding(summary: str, target: str, found: ZeroFlow) -> Finding:
         meaning = f"nothing to see: where summaries were equal, either histories were or {what}"
     else:
         meaning = f"not refuted: nothing was seen that it forgets and that tells of {what}"
-    return Finding("zero-flow", {"summary": summary, "target": target}, dataclasses.asdict(found), meaning)
+    return DiagnosticFinding("zero-flow", {"summary": summary, "target": target}, dataclasses.asdict(found), meaning)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from theorybench.agents.api.agent import learns
 from theorybench.agents.api.harness import train as train_runs
 from theorybench.agents.api.loading import agent_class, list_agents, make_agent, name_in_file, resolve_agent
 from theorybench.agents.policies.recorded import OptimalPolicy
@@ -152,7 +153,7 @@ def find_policy(reference: str | Path, env_id: str, setting: Setting) -> Any:
         agent = make_agent(reference)
     except UnknownNameError:
         raise UnknownNameError("policy or file", reference, [INITIAL, *_untrained()]) from None
-    if getattr(agent, "feedback", "reward") != "none":
+    if learns(agent):
         call = f"theorybench.train({env_id!r}, {reference!r}).save('policy.npz')"
         raise AgentError(f"{reference} has to be trained first: {call}")
     return train_runs(agent, env_id, setting.parameters, [0], lookup(env_id).budget)[0].policy
@@ -163,7 +164,7 @@ def _untrained() -> list[str]:
     names = []
     for name in list_agents():
         try:
-            names += [name] if getattr(agent_class(name), "feedback", "reward") == "none" else []
+            names += [] if learns(agent_class(name)) else [name]
         except TheoryBenchError:
             continue
     return names

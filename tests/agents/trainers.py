@@ -46,7 +46,9 @@ class Log:
         self.scalars.append(scalars)
 
 
-def trainer_of(envs, seeds=(0,), *, budget=10**6, logs=None, policy="auto", num_envs=64, norm=1e6, **parameters):
+def trainer_of(
+    envs, seeds=(0,), *, budget=10**6, logs=None, policy="auto", num_envs=64, norm=1e6, decay="none", **parameters
+):
     """Make a trainer that takes plain gradient steps of size 1.
 
     Args:
@@ -55,7 +57,7 @@ def trainer_of(envs, seeds=(0,), *, budget=10**6, logs=None, policy="auto", num_
     if isinstance(envs, str):
         envs = gym.make_vec(envs, num_envs=num_envs * len(seeds), **parameters)
     budgets, logs = attach(envs, budget, len(seeds)), logs or [Silent()] * len(seeds)
-    options = TrainerOptions(policy=policy, optimizer="sgd", learning_rate=1.0, max_gradient_norm=norm)
+    options = TrainerOptions(policy=policy, optimizer="sgd", learning_rate=1.0, max_gradient_norm=norm, decay=decay)
     return Trainer(envs, budgets, list(seeds), logs, options)
 
 

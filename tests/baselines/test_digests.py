@@ -22,6 +22,7 @@ PAST = {
     ("curriculum-rlvr", "TheoryBench/Semiautomaton-v0"): 1.032505090432807,
     ("mixture-rlvr[kl=0.2]", "TheoryBench/Semiautomaton-v0"): 0.17244181235409606,
     ("kto", "TheoryBench/GoodBadLabels-v0"): -1.1157787267351338,
+    ("reward-distillation", "TheoryBench/PreferenceBandit-v0"): 4.400053665160568,
     ("rule[name=theory]", "TheoryBench/WeakToStrong-v0"): 3.803128975544152,
 }
 

@@ -24,6 +24,7 @@ from theorybench.leaderboard.submissions.checking import check
 LEFT_OUT = {"constant", "memoriser", "reinforce", "grpo-entropy", "exact-ascent", "planner-greedy"} | {
     "mezo-reward",
     "mezo-wins",
+    "imitation",
     "rule",
 }
 #: Families that have suites of their own.
