@@ -8,7 +8,7 @@ import pytest
 import theorybench as tb
 from theorybench.envs.recall.last_write.oracle import LastWriteOracle
 from theorybench.envs.recall.last_write.setting import LatestPolicy
-from theorybench.envs.recall.last_write.studies import Reach
+from theorybench.envs.recall.last_write.studies import FLOOR, Reach
 
 ID = "TheoryBench/LastWrite-v0"
 CLAIM = {claim.id.removeprefix("last-write-"): claim for claim in tb.claims(ID)}
@@ -133,7 +133,7 @@ def test_the_study_shows_the_cliff(faulty_lab):
         beyond = np.array(series.x) >= (15 if series.group == "phalanx, window" else 99)
         np.testing.assert_array_equal(np.array(series.y), np.where(beyond, 0.25, 1.0))
     window, full, law = place.series
-    assert law.style == "predicted" and max(window.y[window.x.index(15.0) :]) == 0.0
+    assert law.style == "predicted" and max(window.y[window.x.index(15.0) :]) == FLOOR
     np.testing.assert_allclose(full.y, law.y, atol=0.08)
     (table,) = result.tables
     assert [row[0] for row in table.rows] == ["phalanx, window", "phalanx, full", "optimum"]
