@@ -11,8 +11,8 @@ of L is the number of directions that go over the cut and matter. It is a rank o
 logits are no linear function of its state can have a larger one than its state has numbers.
 
 Ranks are counted by singular values above a tolerance times the largest one, at two tolerances since each alone can
-mislead: weak directions count at .01 and not at .1. The entropy form, exp(-sum p ln p) with p = sigma / sum sigma, needs
-none.
+mislead: weak directions count at .01 and not at .1. The entropy form, exp(-sum p ln p) with p = sigma / sum sigma,
+needs none.
 """
 
 import dataclasses

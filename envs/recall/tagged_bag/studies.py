@@ -110,8 +110,13 @@ class Looking:
             (*masses, Series("even weights", "predicted", lengths, even)),
             note="Share of the weight on all readings: mean over layers, heads and prompts that hold such a reading.",
         )
-        heads = (Column("policy"), Column(f"value at {lab.setting.n}"), Column("of its likeliest answer"))
-        heads += (Column("change by another order", ".1e"), Column("if all occur twice", ".1e"))
+        heads = (
+            Column("policy"),
+            Column(f"value at {lab.setting.n}"),
+            Column("of its likeliest answer"),
+            Column("change by another order", ".1e"),
+            Column("if all occur twice", ".1e"),
+        )
         note = "Changes are the largest of a probability. Trained on up to {} readings, {:,} episodes."
         table = Table(
             "What is learnt, and what changes where readings are rearranged",
@@ -148,7 +153,7 @@ def _picture(lab: Lab, network: str, policy: object) -> Picture:
     order, asked = np.argsort(tags, kind="stable"), int(setting.asked(seen)[0])
     looks = _looks(policy, seen, setting.n)[0][:, order]
     figure = Figure((6.4, 0.5 * len(looks) + 0.8))
-    rows = np.atleast_1d(figure.subplots(len(looks), 1, sharex=True))
+    rows = figure.subplots(len(looks), 1, sharex=True, squeeze=False)[:, 0]
     colours = [RIGHT if tag == asked else BAR for tag in tags[order]]
     ends = np.flatnonzero(np.diff(tags[order])) + 0.5
     for number, (axes, weights) in enumerate(zip(rows, looks, strict=True), 1):

@@ -165,7 +165,6 @@ RECALL = [
     ("KeyRecall", {}, 108),
     ("KeyRecall", {"S": 2, "k": 2, "V": 3, "n": 2, "trained": 0}, 8),
     ("LastWrite", {}, 3),
-    ("TaggedBag", {}, 12),
     ("PointerChase", {}, 19),
     ("PointerChase", {"K": 5}, 11),
 ]
@@ -176,6 +175,14 @@ def test_optima_carry_what_the_right_answer_needs(name, parameters, rank):
     id, setting = resolve_setting(name, parameters)
     found = effective_state_size(lookup(id).oracle(setting).optimal_policy, setting)
     assert found.rank(0.01) == setting.minimal_rank == rank <= found.ceiling
+
+
+def test_a_posterior_is_additive_and_its_argmax_is_not():
+    id, setting = resolve_setting("TaggedBag", {})
+    sampled = effective_state_size(setting.rule_policy("sampled"), setting)
+    assert sampled.rank(0.01) == setting.minimal_rank == 12
+    certain = effective_state_size(lookup(id).oracle(setting).optimal_policy, setting)  # the most probable type
+    assert certain.rank(0.1) > 2 * 12
 
 
 def test_a_cut_of_one_s_own():
