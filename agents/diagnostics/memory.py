@@ -34,7 +34,7 @@ NOTHING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class StateSize:
+class Carried:
     """Singular values of what goes over a cut.
 
     Attributes:
@@ -68,7 +68,7 @@ def effective_state_size(
     pasts: int = PASTS,
     futures: int = FUTURES,
     cut: int | None = None,
-) -> StateSize:
+) -> Carried:
     """Measure what a policy carries over a cut of the prompt to its first answer.
 
     Args:
@@ -110,7 +110,7 @@ def probe(
     return crossed
 
 
-def state_size(probabilities: np.ndarray) -> StateSize:
+def state_size(probabilities: np.ndarray) -> Carried:
     """Return the state-size that answers show.
 
     Args:
@@ -122,7 +122,7 @@ def state_size(probabilities: np.ndarray) -> StateSize:
     pasts, futures, actions = logs.shape
     ceiling = min(pasts - 1, futures * (actions - 1))
     values = np.linalg.svd(logs.reshape(pasts, -1), compute_uv=False)[:ceiling]
-    return StateSize(tuple(values.tolist()), ceiling)
+    return Carried(tuple(values.tolist()), ceiling)
 
 
 def operator(layer: Callable[[np.ndarray], np.ndarray], places: int) -> np.ndarray:
@@ -135,7 +135,7 @@ def operator(layer: Callable[[np.ndarray], np.ndarray], places: int) -> np.ndarr
     return np.asarray(layer(np.eye(places)), np.float64).T
 
 
-def operator_state_sizes(matrix: np.ndarray) -> tuple[StateSize, ...]:
+def operator_state_sizes(matrix: np.ndarray) -> tuple[Carried, ...]:
     """Return the state-size of an operator, T of outputs = T inputs, at the cuts 1, 2, ..., places - 1.
 
     Args:
@@ -148,6 +148,6 @@ def operator_state_sizes(matrix: np.ndarray) -> tuple[StateSize, ...]:
         raise ParameterError("matrix", matrix.shape, "a square matrix with zeros above its diagonal")
     places = len(matrix)
     return tuple(
-        StateSize(tuple(np.linalg.svd(matrix[cut:, :cut], compute_uv=False).tolist()), min(cut, places - cut))
+        Carried(tuple(np.linalg.svd(matrix[cut:, :cut], compute_uv=False).tolist()), min(cut, places - cut))
         for cut in range(1, places)
     )

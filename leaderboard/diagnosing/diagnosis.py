@@ -12,7 +12,7 @@ from theorybench.agents.diagnostics.zero_flow import TARGETS
 from theorybench.envs.core.errors import AgentError, ParameterError, require_integer
 from theorybench.envs.core.registry import resolve_setting
 from theorybench.envs.core.setting import Setting
-from theorybench.leaderboard.diagnosing.finding import Case, Finding, LeftOut, LogQuestions
+from theorybench.leaderboard.diagnosing.finding import DiagnosticCase, DiagnosticFinding, LeftOut, LogQuestions
 from theorybench.leaderboard.diagnosing.pictures import Drawing, draw_parts
 from theorybench.leaderboard.diagnosing.registry import DIAGNOSTICS
 from theorybench.leaderboard.records.record import json_value
@@ -37,7 +37,7 @@ class Diagnosis:
     parameters: dict[str, Any]
     policy: str
     seed: int
-    findings: tuple[Finding, ...]
+    findings: tuple[DiagnosticFinding, ...]
     left_out: dict[str, str] = dataclasses.field(default_factory=dict)
     episodes: int = 0
 
@@ -51,7 +51,7 @@ class Diagnosis:
         Raises:
             ParameterError: nothing was found that has a picture.
         """
-        parts: dict[Drawing, list[Finding]] = {}
+        parts: dict[Drawing, list[DiagnosticFinding]] = {}
         for one in self.findings:
             parts.setdefault(DIAGNOSTICS[one.diagnostic].drawing, []).append(one)
         if not parts:
@@ -107,8 +107,11 @@ def diagnose(
     id, setting = resolve_setting(env_id, parameters)
     acting, agent = _found(policy, id, setting, wanted)
     label = str(policy) if isinstance(policy, (str, Path)) else type(policy).__name__
-    case = Case(id, setting, label, acting, agent, seed, LogQuestions(summaries, targets, episodes, flips, features))
-    findings, left_out = list[Finding](), dict[str, str]()
+    label = Path(label).name if Path(label).is_file() else label
+    case = DiagnosticCase(
+        id, setting, label, acting, agent, seed, LogQuestions(summaries, targets, episodes, flips, features)
+    )
+    findings, left_out = list[DiagnosticFinding](), dict[str, str]()
     for name in wanted:
         try:
             findings += DIAGNOSTICS[name].find(case)

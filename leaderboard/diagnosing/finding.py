@@ -17,7 +17,7 @@ class LeftOut(TheoryBenchError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
+class DiagnosticFinding:
     """What one diagnostic found.
 
     Attributes:
@@ -49,7 +49,7 @@ class LogQuestions:
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class DiagnosticCase:
     """What is diagnosed.
 
     Attributes:
@@ -83,8 +83,8 @@ class Case:
 
     @functools.cached_property
     def optimum(self) -> Any:
-        """The optimal policy."""
-        return oracle_of(self.env_id, self.setting).optimal_policy
+        """The policy that answers as surely as prompts allow: the optimal one where they decide the answer."""
+        return oracle_of(self.env_id, self.setting).posterior_policy
 
     @functools.cached_property
     def influence(self) -> Influence:

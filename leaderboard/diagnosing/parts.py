@@ -9,12 +9,12 @@ import numpy as np
 from theorybench.agents.api.rollout import Episodes, rollout
 from theorybench.agents.diagnostics.attention import head_shares
 from theorybench.agents.diagnostics.influence import Influence, exact_influence, ranking, share_on, token_influence
-from theorybench.agents.diagnostics.memory import StateSize, effective_state_size
+from theorybench.agents.diagnostics.memory import Carried, effective_state_size
 from theorybench.agents.diagnostics.summaries import Summary
 from theorybench.agents.diagnostics.zero_flow import TARGETS, ZeroFlow, zero_flow
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.envs.core.registry import load_module
-from theorybench.leaderboard.diagnosing.finding import Case, Finding, LeftOut
+from theorybench.leaderboard.diagnosing.finding import DiagnosticCase, DiagnosticFinding, LeftOut
 
 #: Environments that are stepped together.
 TOGETHER = 4096
@@ -32,7 +32,7 @@ MOSTLY, SURELY = 0.9, 1.5
 NOTHING = 1e-9
 
 
-def memory(case: Case) -> list[Finding]:
+def memory(case: DiagnosticCase) -> list[DiagnosticFinding]:
     """Return how much of the prompt's beginning goes over a cut to the answer."""
     setting, least = case.setting, case.setting.minimal_rank
     if setting.prompt_length < 2:
@@ -66,16 +66,16 @@ def memory(case: Case) -> list[Finding]:
         "optimum_ranks": by_cut[1],
     }
     needs = {} if least is None else {"minimal_rank": least}
-    return [Finding("memory", {}, _sizes(own), meaning, {**_sizes(best), **needs}, curves)]
+    return [DiagnosticFinding("memory", {}, _sizes(own), meaning, {**_sizes(best), **needs}, curves)]
 
 
-def _sizes(size: StateSize) -> dict[str, Any]:
+def _sizes(size: Carried) -> dict[str, Any]:
     ranks = {f"rank_at_{tolerance:g}": size.rank(tolerance) for tolerance in TOLERANCES}
     largest = tuple(value if value > NOTHING else 0.0 for value in size.singular[:SHOWN])
     return {**ranks, "entropy_rank": size.entropy, "ceiling": size.ceiling, "singular_values": largest}
 
 
-def influence(case: Case) -> list[Finding]:
+def influence(case: DiagnosticCase) -> list[DiagnosticFinding]:
     """Return which tokens of the prompt the answer depends on, and which it should."""
     setting = case.setting
     if not setting.prompt_length:
@@ -106,7 +106,7 @@ def influence(case: Case) -> list[Finding]:
         **({} if parents is None else {"parents": own.mean_by_distance(parents)}),
         "strip": _strip(case),
     }
-    return [Finding("influence", {}, values, meaning, optimum, curves)]
+    return [DiagnosticFinding("influence", {}, values, meaning, optimum, curves)]
 
 
 def _influences(found: Influence, parents: np.ndarray | None) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _influences(found: Influence, parents: np.ndarray | None) -> dict[str, Any]:
     }
 
 
-def _strip(case: Case) -> dict[str, Any]:
+def _strip(case: DiagnosticCase) -> dict[str, Any]:
     """Return the exact influence of each token of one prompt, its names and its parents."""
     setting, prompt = case.setting, case.influence.observations[0]
     parents, places = setting.parents(prompt[None]), np.flatnonzero(case.influence.asked[0])
@@ -128,7 +128,7 @@ def _strip(case: Case) -> dict[str, Any]:
     return strip if parents is None else strip | {"parents": parents[0, places]}
 
 
-def attention(case: Case) -> list[Finding]:
+def attention(case: DiagnosticCase) -> list[DiagnosticFinding]:
     """Return where the answer's place looks, by layer and head, and whether the right answer stands there."""
     look = getattr(case.acting, "attention", None)
     if not callable(look):
@@ -146,7 +146,7 @@ def attention(case: Case) -> list[Finding]:
             asked = {"layer": layer.name} | ({"head": str(head + 1)} if layer.weights.shape[1] > 1 else {})
             meaning = "not used: the answer depends on no token" if not used else _looks(shares)
             curves = {"attention": by_distance, "strip": strip}
-            findings.append(Finding("attention", asked, {**shares, "used": used}, meaning, curves=curves))
+            findings.append(DiagnosticFinding("attention", asked, {**shares, "used": used}, meaning, curves=curves))
     return findings
 
 
@@ -162,7 +162,7 @@ def _looks(shares: dict[str, float]) -> str:
     return "it looks there no more than by chance" if ratio > 1 / SURELY else "it looks elsewhere"
 
 
-def flow(case: Case) -> list[Finding]:
+def flow(case: DiagnosticCase) -> list[DiagnosticFinding]:
     """Return whether summaries of the history are sufficient in logged episodes: see `zero_flow`."""
     asked, setting = case.log, case.setting
     tested = [(name_of(one), found_summary(one)) for one in asked.summaries or (setting.policy_view,)]
@@ -194,7 +194,7 @@ def found_summary(summary: str | Summary) -> Summary:
     return found  # type: ignore[no-any-return]
 
 
-def _rolled_out(case: Case) -> Episodes:
+def _rolled_out(case: DiagnosticCase) -> Episodes:
     acting, episodes = case.acting, case.log.episodes
     envs = gym.make_vec(case.env_id, num_envs=min(episodes, TOGETHER), **case.setting.parameters)
     try:
@@ -204,7 +204,7 @@ def _rolled_out(case: Case) -> Episodes:
         envs.close()
 
 
-def flow_finding(summary: str, target: str, found: ZeroFlow) -> Finding:
+def flow_finding(summary: str, target: str, found: ZeroFlow) -> DiagnosticFinding:
     """Return the result of a test with what it means."""
     what = TARGETS[target]
     if found.p_value <= LEVEL:
@@ -213,4 +213,4 @@ def flow_finding(summary: str, target: str, found: ZeroFlow) -> Finding:
         meaning = f"nothing to see: where summaries were equal, either histories were or {what}"
     else:
         meaning = f"not refuted: nothing was seen that it forgets and that tells of {what}"
-    return Finding("zero-flow", {"summary": summary, "target": target}, dataclasses.asdict(found), meaning)
+    return DiagnosticFinding("zero-flow", {"summary": summary, "target": target}, dataclasses.asdict(found), meaning)

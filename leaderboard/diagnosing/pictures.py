@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.leaderboard.diagnosing.finding import Finding
+from theorybench.leaderboard.diagnosing.finding import DiagnosticFinding
 from theorybench.leaderboard.showing.charts.layout import log_ticks
 from theorybench.leaderboard.showing.still import bare
 from theorybench.leaderboard.showing.styles import COLOURS, INK, LINE_COLOUR, QUIET
@@ -23,11 +23,11 @@ OWN, BEST, GIVEN = COLOURS[0], LINE_COLOUR, COLOURS[1]
 class Drawing(NamedTuple):
     """How findings are drawn: how high that is in inches, given the width, and what draws them on a sub-figure."""
 
-    height: Callable[[Sequence[Finding], float], float]
-    draw: Callable[[Any, Sequence[Finding], float], None]
+    height: Callable[[Sequence[DiagnosticFinding], float], float]
+    draw: Callable[[Any, Sequence[DiagnosticFinding], float], None]
 
 
-def draw_parts(parts: Sequence[tuple[Drawing, Sequence[Finding]]], title: str, width: float) -> Any:
+def draw_parts(parts: Sequence[tuple[Drawing, Sequence[DiagnosticFinding]]], title: str, width: float) -> Any:
     """Draw parts below each other as one matplotlib Figure, `width` inches wide."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -48,7 +48,7 @@ def _panels(place: Any, width: float) -> tuple[Any, Any]:
     return first, second
 
 
-def _double(findings: Sequence[Finding], width: float) -> float:
+def _double(findings: Sequence[DiagnosticFinding], width: float) -> float:
     return 2 * PANEL if width < NARROW else PANEL
 
 
@@ -64,7 +64,7 @@ def _key(axes: Any, *, beside: bool = False) -> None:
     axes.legend(frameon=False, labelcolor=INK, fontsize="small", handlelength=1.6, borderaxespad=0.2, **where)
 
 
-def _memory(place: Any, findings: Sequence[Finding], width: float) -> None:
+def _memory(place: Any, findings: Sequence[DiagnosticFinding], width: float) -> None:
     """Draw singular values on a log axis with a line at the minimal rank, and ranks by cut."""
     (curves,) = (one.curves for one in findings)
     values, cuts = _panels(place, width)
@@ -101,7 +101,7 @@ class Look(NamedTuple):
     strip: np.ndarray
 
 
-def _looks(findings: Sequence[Finding]) -> list[Look]:
+def _looks(findings: Sequence[DiagnosticFinding]) -> list[Look]:
     """Return what heads look at, averaged over each layer where they are many."""
     heads = [
         Look(", head ".join(one.asked.values()), one.asked["layer"], *map(np.asarray, map(one.curves.get, LOOKED)))
@@ -117,7 +117,7 @@ def _looks(findings: Sequence[Finding]) -> list[Look]:
     ]
 
 
-def _strips(findings: Sequence[Finding]) -> list[tuple[str, np.ndarray, str]]:
+def _strips(findings: Sequence[DiagnosticFinding]) -> list[tuple[str, np.ndarray, str]]:
     """Return the strips over one prompt: name, values, colours."""
     strip: dict[str, Any] = next((one.curves["strip"] for one in findings if one.diagnostic == "influence"), {})
     rows = [("influence", np.asarray(strip["influence"], float), "Blues")] if strip else []
@@ -125,16 +125,16 @@ def _strips(findings: Sequence[Finding]) -> list[tuple[str, np.ndarray, str]]:
     return rows + ([("parents", np.asarray(strip["parents"], float), "Greys")] if "parents" in strip else [])
 
 
-def _tokens_height(findings: Sequence[Finding], width: float) -> float:
+def _tokens_height(findings: Sequence[DiagnosticFinding], width: float) -> float:
     several = len({one.diagnostic for one in findings}) > 1
     return (_double(findings, width) if several else PANEL) + _strips_height(findings)
 
 
-def _strips_height(findings: Sequence[Finding]) -> float:
+def _strips_height(findings: Sequence[DiagnosticFinding]) -> float:
     return ROW * len(_strips(findings)) + 0.75
 
 
-def _tokens(place: Any, findings: Sequence[Finding], width: float) -> None:
+def _tokens(place: Any, findings: Sequence[DiagnosticFinding], width: float) -> None:
     """Draw influence, attention and parents as aligned strips over one prompt, and their means by distance."""
     rows, high = _strips(findings), _strips_height(findings)
     upper, lower = place.subfigures(2, 1, height_ratios=(high, _tokens_height(findings, width) - high))
@@ -167,7 +167,7 @@ def _tokens(place: Any, findings: Sequence[Finding], width: float) -> None:
         _key(panels[1], beside=True)
 
 
-def _by_distance(axes: Any, one: Finding) -> None:
+def _by_distance(axes: Any, one: DiagnosticFinding) -> None:
     curves = one.curves
     shown = {"the optimum": ("optimum_influence", BEST, "-"), "the policy": ("influence", OWN, "-")}
     if "parents" in curves:
@@ -179,7 +179,7 @@ def _by_distance(axes: Any, one: Finding) -> None:
     _key(axes)
 
 
-def _flow(place: Any, findings: Sequence[Finding], width: float) -> None:
+def _flow(place: Any, findings: Sequence[DiagnosticFinding], width: float) -> None:
     """Draw p-values on a log axis."""
     axes = place.subplots()
     names = [", ".join(one.asked.values()) for one in findings]
@@ -195,7 +195,7 @@ def _flow(place: Any, findings: Sequence[Finding], width: float) -> None:
     _titled(axes, "zero-flow: refuted left of the line", "p-value")
 
 
-def _flow_height(findings: Sequence[Finding], width: float) -> float:
+def _flow_height(findings: Sequence[DiagnosticFinding], width: float) -> float:
     return 1.0 + 0.25 * len(findings)
 
 

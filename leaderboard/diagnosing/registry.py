@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from theorybench.leaderboard.diagnosing import parts, pictures
-from theorybench.leaderboard.diagnosing.finding import Case, Finding
+from theorybench.leaderboard.diagnosing.finding import DiagnosticCase, DiagnosticFinding
 
 
 class Diagnostic(NamedTuple):
@@ -16,7 +16,7 @@ class Diagnostic(NamedTuple):
         of_agents: whether it asks an agent, rather than the policy that it has once it is trained.
     """
 
-    find: Callable[[Case], Sequence[Finding]]
+    find: Callable[[DiagnosticCase], Sequence[DiagnosticFinding]]
     drawing: pictures.Drawing
     of_agents: bool = False
 

@@ -12,7 +12,7 @@ from theorybench.agents.api.harness import FRACTIONS, Checkpoint, Trained, train
 from theorybench.agents.api.loading import agent_class, make_agent, split_reference
 from theorybench.agents.api.rollout import Episodes, rollout
 from theorybench.agents.diagnostics.influence import Influence, token_influence
-from theorybench.agents.diagnostics.memory import StateSize, effective_state_size
+from theorybench.agents.diagnostics.memory import Carried, effective_state_size
 from theorybench.agents.evaluation.offline import Estimate, evaluate_offline, evaluate_transitions
 from theorybench.agents.evaluation.transitions import Transitions
 from theorybench.agents.policies.shown import INFORMED
@@ -185,7 +185,7 @@ class TrainingLab:
             return evaluate_transitions(Transitions(policy=policy, **log), estimator, **options)
         return evaluate_offline(policy, log, self.setting, estimator, **options)
 
-    def memory(self, policy: Any, seed: int, **options: Any) -> StateSize:
+    def memory(self, policy: Any, seed: int, **options: Any) -> Carried:
         """Measure the state-size of a policy; see `effective_state_size`, whose options and errors these are."""
         return effective_state_size(policy, self.setting, seed, **options)
 

@@ -16,8 +16,11 @@ weight e^beta against 1; of I sources with equally many readings, the other I - 
 
     (I - 1) / (e^beta + I - 1)
 
-of the weight in all. The network sees frequencies and not counts: with every reading doubled it answers the same, so
-that its confidence cannot grow with the number of readings.
+of the weight in all.
+
+Its limits. The network sees frequencies and not counts: with every reading doubled it answers the same, so that it is
+as sure of 64 readings as of 16 with the same frequencies. And it sees no order: trained on up to 16 tokens of LastWrite
+it is right on 40 % of prompts of 64 (.42, .40, .39 in three runs), where a guess is on 25 %.
 """
 
 import torch

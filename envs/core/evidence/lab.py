@@ -49,7 +49,7 @@ class Lab(Protocol):
         """
 
     def memory(self, policy: Any, seed: int, **options: Any) -> Any:
-        """Measure how much of the beginning of a prompt a policy carries to its answer; returns a StateSize.
+        """Measure how much of the beginning of a prompt a policy carries to its answer; returns a Carried.
 
         Options: `pasts` and `cut` of `effective_state_size`.
         """

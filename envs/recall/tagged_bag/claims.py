@@ -88,7 +88,7 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "memory",
         StateSize(
-            policy=lambda oracle: oracle.rules["sampled"],
+            policy=lambda oracle: oracle.posterior_policy,
             prediction=lambda oracle: float(oracle.setting.I * (oracle.setting.C - 1)),
         ),
         source="arXiv 2504.19561, effective state-size, here of a policy; the number is ours",

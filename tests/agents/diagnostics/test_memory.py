@@ -173,7 +173,7 @@ RECALL = [
 @pytest.mark.parametrize(("name", "parameters", "rank"), RECALL)
 def test_optima_carry_what_the_right_answer_needs(name, parameters, rank):
     id, setting = resolve_setting(name, parameters)
-    found = effective_state_size(lookup(id).oracle(setting).optimal_policy, setting)
+    found = effective_state_size(lookup(id).oracle(setting).posterior_policy, setting)
     assert found.rank(0.01) == setting.minimal_rank == rank <= found.ceiling
 
 

@@ -11,7 +11,7 @@ from theorybench.envs.core.registry import register
 from theorybench.envs.recall.pointer_chase.law import StoppingPolicy
 from theorybench.envs.recall.pointer_chase.oracle import PointerChaseOracle
 from theorybench.envs.recall.pointer_chase.setting import PointerChase
-from theorybench.envs.recall.pointer_chase.studies import LookUps, Stopping, looked_at
+from theorybench.envs.recall.pointer_chase.studies import Aloud, LookUps, Stopping, looked_at
 from theorybench.leaderboard.evidence.lab import TrainingLab
 
 ID = "TheoryBench/PointerChase-v0"
@@ -114,6 +114,17 @@ def test_charts_of_look_ups():
     assert result.pictures[0].svg.startswith("<")
 
 
+@pytest.mark.rotating
+def test_chart_of_thinking_aloud():
+    study = STUDY["pointer-chase-aloud"]
+    small = PointerChase(hops=3, trained=2, pool=64)
+    study = dataclasses.replace(study, setting=small, run=Aloud(budget=1280, networks=("looped",)))
+    (chart,) = study.result(seeds=2).charts
+    assert chart.groups == ("looped, aloud", "looped, at once")
+    aloud, at_once = (np.array(series.y) for series in chart.series)
+    assert (np.diff(aloud) < 0).all() and at_once[-1] > 0.1, "of a chain all names have to be right"
+
+
 def test_attention_is_told_by_what_it_falls_on():
     """A policy that looks at the start, then at each cell of the way, then all over the arrows."""
     setting = PointerChase(trained=0)
@@ -123,7 +134,8 @@ def test_attention_is_told_by_what_it_falls_on():
     class Reader:
         def attention(self, observations):
             looks = [Look(np.eye(13)[place][:, None]) for place in places.T]
-            return [*looks, Look(np.tile(np.array([0] * 6 + [0.25] * 4 + [0] * 3), (50, 2, 1)))]
+            arrows = np.array([[0] * 6 + [0.25] * 4 + [0] * 3, [1 / 13] * 13])
+            return [*looks, Look(np.tile(arrows, (50, 1, 1)))]  # the second head looks nowhere
 
     found = looked_at(Reader(), setting, seen)
     np.testing.assert_allclose(found[:5], np.eye(7)[:5])

@@ -151,6 +151,10 @@ def test_what_the_ideal_head_is_worth_on_a_pool_of_keys(distance, whole, with_sh
         return np.mean(copied + (1 - (weights * value).sum(axis=1)) / 4)  # what is not on values guesses
 
     weights = found.weights[:, 0, : setting.prompt_length]
+    behind = 2 + 3 * (prompts[:, :48].reshape(-1, 16, 3)[..., :2] == prompts[:, None, -2:]).all(axis=2).argmax(axis=1)
+    rows = np.arange(len(prompts))
+    assert (weights.argmax(axis=1) == behind).all()
+    assert distance < 8 or weights[rows, behind].mean() > 0.998
     assert worth(weights) == pytest.approx(whole, abs=6e-7)
     if with_short is None:
         return

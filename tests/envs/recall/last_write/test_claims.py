@@ -39,6 +39,18 @@ def looks_far(lab, agent, seed, budget, asked):
     return LooksFar(lab.setting)
 
 
+def remembers_all(lab, agent, seed, budget, asked):
+    return Scrambled(lab.setting)
+
+
+class Scrambled(LatestPolicy):
+    """Answers something else for every prompt."""
+
+    def probs(self, observations):
+        turns = np.sin(observations @ np.cos(1.7 * np.arange(1, self.setting.T + 2) ** 2))
+        return np.eye(self.setting.V)[np.floor(1e6 * turns).astype(int) % self.setting.V]
+
+
 class ShortOracle(LastWriteOracle):
     """Takes one for the optimum who sees 15 tokens."""
 
@@ -65,7 +77,7 @@ FAULTS = (
     ("state-optimum", {}, {"oracle_class": ShortOracle}),
     ("state-window", {"learner": learns(15)}, {"learner": learns(None)}),
     ("state-gate", {"learner": learns(None)}, {"learner": learns(15)}),
-    ("state-transformer", {"learner": looks_far}, {"learner": learns(None)}),
+    ("state-transformer", {"learner": remembers_all}, {"learner": looks_far}),
 )
 
 
