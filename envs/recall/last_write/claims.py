@@ -188,7 +188,7 @@ CLAIMS: tuple[Claim, ...] = (
         formula="1",
         tolerance=0.05,
         tolerance_reason="a trained policy samples, and errs in a few % of what it knows",
-        resolution=0.05,
+        resolution=0.09,  # a quarter of what it loses on 64 tokens
     ),
     claim(
         "transformer-long",

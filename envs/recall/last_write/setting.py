@@ -107,6 +107,12 @@ class LastWrite(RecallSetting):
     *The cliff.* One layer of a sliding window recurrence with blocks of l tokens sees the last 2 l - 1 tokens of the
     prompt, at every T, and nothing else.
 
+    *What is learnt from prompts of up to 16 tokens*, by `grpo` in 65,536 episodes, and is worth at T = 64, over five
+    runs: `policy=phalanx,layers=1,block=8,carry=window` .842 to .846, right with probability .998 where the last write
+    is at most 14 tokens back, and .25 beyond; with `carry=full` .954 to .997; `policy=transformer` .58 to .64, after
+    .94 to .99 on 16 tokens. Tokens 15 places back move the transformer's answer by .003 to .006 where .071 is right,
+    those 40 to 55 places back by .03 to .06 where .003 is.
+
     ## References
     Sliding window recurrences (arXiv 2512.13921): local recurrences whose window is set by their blocks. Quantifying
     memory utilization with effective state-size (arXiv 2504.19561). Flip-flop language modelling (arXiv 2306.00946),
