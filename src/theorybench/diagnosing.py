@@ -33,7 +33,7 @@ def diagnose(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="Some of memory, influence, attention, zero-flow. Default: all that the policy and the environment "
+            help="Some of memory, influence, attention, path, zero-flow. Default: all that the policy and the environment "
             "can give.",
         ),
     ] = None,
