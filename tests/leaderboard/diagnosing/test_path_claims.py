@@ -13,7 +13,7 @@ BROKEN = {
     "disjoint": {"flow": Flow(40.0, 200.0, midpoint=False)},
     "identical": {"flow": Flow(0.4, 3.0, midpoint=False)},
     "identities": {"flow": Flow(2.0, 60.0, midpoint=False)},
-    "bounds": {"flow": Flow(2.0, 60.0), "population_sign": -1},
+    "bounds": {"flow": Flow(2.0, 60.0), "population_sign": -4},
     "table": {"flow": Flow(2.0, 60.0), "classes": ("table", "features")},
     "ranks-nothing": {"flow": Flow(2.0, 60.0), "classes": ("table", "table")},
 }
