@@ -73,4 +73,3 @@ class Imitation(GradientAgent):
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Mean cross-entropy of the answers."""
         return -torch.where(data.values > 0, data.values * log_probs, 0.0).flatten(1).sum(1).mean()
-

@@ -105,7 +105,7 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
     parts = [
         "# TheoryBench, page by page",
         "[Driving the environments](driving.md) · [Other libraries](libraries.md) · "
-        "[Running and comparing](running.md) · [What a view forgets](diagnosing.md) · "
+        "[Running and comparing](running.md) · [What a policy remembers](diagnosing.md) · "
         f"[Values from logs](offline.md) · [{mezo_page.TITLE}]({mezo_page.NAME}.md) · "
         "[Many machines](clusters.md) · [Report cards](reporting.md) · "
         "[Submitting results](submitting.md) · [Language models](language.md). "

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import reference_data as data
 import reference_tables as tables
-from answers import oracle_of, rules_table, scaled
+from answers import oracle_of, rules_table, scaled, setting_link
+from families import families
 from reference_data import Numbers
 
 import theorybench as tb
+from theorybench.agents.policies.catalogue import CATALOGUE
 from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.records.kept import policy_file
@@ -42,7 +44,19 @@ def values(numbers: Numbers) -> dict[str, Any]:
         "architecture_table": architecture_table(numbers),
         "length_table": length_table,
         "module_text": module_text,
+        "networks": [name for name, entry in CATALOGUE.items() if entry.policy is not None],
+        "memory_table": memory_table(),
     }
+
+
+def memory_table() -> str:
+    """Return what the right answers of each setting need of the prompt, at its default parameters."""
+    rows = []
+    for id in families()["recall"].settings:
+        setting = lookup(id).make_setting({})
+        bits = "" if setting.minimal_bits is None else f"{setting.minimal_bits:.4g}"
+        rows.append((setting_link(id), str(setting.minimal_rank), bits))
+    return tables.table(("setting", "rank", "bits"), rows)
 
 
 def lengths_of(setting: Any) -> list[int]:

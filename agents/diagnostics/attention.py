@@ -1,9 +1,8 @@
 """Attention: where the answer's place looks, and whether what the right answer depends on stands there.
 
-A measurement, not a theorem: arXiv 2402.14735 proves that the attention of a first layer finds the parents of a graph,
-for a training of its own; a head that looks at the parents need not use what it sees, and a policy may carry the parents
-over in other heads. The rank correlation with the influence says whether tokens that are looked at more move the answer
-more.
+A measurement, not a theorem. arXiv 2402.14735 proves that the attention of a first layer finds the parents in a graph,
+for a training of its own. A head that looks at the parents need not use what it sees, and what it does not see another
+one may. The rank correlation with the influence says whether tokens that are looked at more move the answer more.
 """
 
 from typing import Any

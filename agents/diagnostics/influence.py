@@ -50,7 +50,11 @@ class Influence:
 
 
 def token_influence(
-    policy: Any, setting: Setting, seed: int = 0, prompts: int = PROMPTS, distances: Sequence[int] | None = None
+    policy: Any,
+    setting: Setting,
+    seed: int = 0,
+    prompts: int = PROMPTS,
+    distances: Sequence[int] | np.ndarray | None = None,
 ) -> Influence:
     """Replace each token of fresh prompts in turn. Two policies are asked about the same prompts and replacements.
 
@@ -66,7 +70,7 @@ def token_influence(
     """
     require_integer("prompts", prompts, 1)
     rng, length = np.random.default_rng([seed, 22]), setting.prompt_length
-    for distance in distances or ():
+    for distance in () if distances is None else distances:
         if not 0 <= distance < length:
             raise ParameterError("distance", distance, f"an integer in 0..{length - 1}, the places of a prompt")
     seen = fresh_prompts(setting, rng, prompts)
@@ -88,7 +92,11 @@ def token_influence(
 
 
 def by_distance(
-    policy: Any, setting: Setting, seed: int = 0, prompts: int = PROMPTS, distances: Sequence[int] | None = None
+    policy: Any,
+    setting: Setting,
+    seed: int = 0,
+    prompts: int = PROMPTS,
+    distances: Sequence[int] | np.ndarray | None = None,
 ) -> np.ndarray:
     """Return I for each distance from the prompt's last token, float64 (distances,): see `token_influence`."""
     found = token_influence(policy, setting, seed, prompts, distances).by_distance

@@ -3,16 +3,16 @@
 *Of a layer* (arXiv 2504.19561). A layer that acts on a sequence as a lower-triangular operator T, outputs = T inputs,
 can be run as a recurrence whose state has rank T[i:, :i] numbers at place i, and no fewer.
 
-*Of any policy*, from its answers alone (ours). Cut the prompt. Write N pasts before the cut and F futures behind it, all
-N F pairs, and L[p, (f, a)] = max(ln pi(a | p, f), -12). Less its mean over answers a, which takes the normaliser away,
-and less its mean over pasts p, so that nothing is left of a policy that forgets the past. If what the policy carries
-over is a vector h_p that the logits of each future read linearly, then L = H U, of the rank of H: the singular values
-of L tell how many numbers go over the cut. It is a rank of what the answers show: a policy whose logits are no linear
-function of its state can have a larger one than its state has numbers.
+*Of any policy*, from its answers alone (ours). Cut the prompt. Put each of N pasts before the cut with each of F
+futures behind it: L[p, (f, a)] = max(ln pi(a | p, f), -12). Take its mean over answers a away, which is the normaliser,
+and then its mean over pasts p, so that nothing is left of a policy that forgets the past. If what the policy carries
+over is a vector h_p, centred, that the logits of each future read linearly, then L = H U with rows h_p of H: the rank
+of L is the number of directions that go over the cut and matter. It is a rank of what the answers show: a policy whose
+logits are no linear function of its state can have a larger one than its state has numbers.
 
 Ranks are counted by singular values above a tolerance times the largest one, at two tolerances since each alone can
-mislead: weak directions count at .01 and not at .1. The entropy form, exp(-sum p ln p) with p = sigma / sum sigma, needs
-none.
+mislead: weak directions count at .01 and not at .1. The entropy form, exp(-sum p ln p) with p = sigma / sum sigma,
+needs none.
 """
 
 import dataclasses

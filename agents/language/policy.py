@@ -157,7 +157,7 @@ def looked(
     """
     vocabulary = Vocabulary(setting)
     said, lengths = vocabulary.responses(observations)
-    words, layers = np.hstack([vocabulary.prompts(observations), said]), []
+    words, layers = np.hstack([vocabulary.prompts(observations), said]), list[np.ndarray]()
     for length in np.unique(lengths):
         (rows,), end = np.nonzero(lengths == length), vocabulary.prompt_words + int(length)
         for part in np.array_split(rows, -(-rows.size * end // WORDS)):

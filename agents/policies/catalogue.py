@@ -80,7 +80,7 @@ class PolicyOptions:
     hidden_units: int = integer(64, 1, 65_536, "mlp: width of the hidden layers", search=())
     hidden_layers: int = integer(1, 1, 64, "mlp: number of hidden layers", search=())
     width: int = integer(
-        32, 1, 65_536, "networks over tokens: numbers of each token, a multiple of the heads", search=()
+        32, 1, 65_536, "networks over tokens but kgram: numbers of each token, a multiple of heads", search=()
     )
     layers: int = integer(2, 1, 64, "transformer, tape, phalanx: number of layers", search=())
     heads: int = integer(4, 1, 1024, "networks over tokens but kgram: heads of each layer", search=())
@@ -94,7 +94,7 @@ class PolicyOptions:
     carry: str = choice(
         "full",
         ("window", "full"),
-        "phalanx: how far memory reaches; window: to the end of the block before, full: to the start",
+        "phalanx: how far memory reaches; window: this block and the one before, full: all places",
         only=("policy", "phalanx"),
     )
     loops: int | str = integer(

@@ -247,6 +247,10 @@ class Dynamics(ABC):
         """Return the prompt tokens that the right answer depends on: bool (n, prompt_length)."""
         return None
 
+    def parents_of(self, observations: np.ndarray, look_up: int) -> np.ndarray | None:
+        """Return the prompt tokens that look-up 1, 2, ... of the answer needs: all of `parents` unless overridden."""
+        return self.parents(observations)
+
     def replacements(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the symbols that may stand at each place of the prompts: the first, and how many follow each other.
 

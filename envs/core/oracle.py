@@ -67,6 +67,15 @@ class Oracle(ABC, Generic[S]):
             error beside it under `<name>_se`; nothing else marks it.
         """
 
+    @property
+    def posterior_policy(self) -> Policy:
+        """Answers each with its probability of being right, given the prompt: what is compared with what policies know.
+
+        The optimal policy unless overridden: they are the same where the prompt decides the answer. Where it does not,
+        the optimum says which answer is likeliest, and no longer how likely.
+        """
+        return self.optimal_policy
+
     @functools.cached_property
     def reference_policy(self) -> Policy:
         """The base model pi_ref."""

@@ -108,7 +108,7 @@ def diagnose(
     acting, agent = _found(policy, id, setting, wanted)
     label = str(policy) if isinstance(policy, (str, Path)) else type(policy).__name__
     case = Case(id, setting, label, acting, agent, seed, LogQuestions(summaries, targets, episodes, flips, features))
-    findings, left_out = [], {}
+    findings, left_out = list[Finding](), dict[str, str]()
     for name in wanted:
         try:
             findings += DIAGNOSTICS[name].find(case)

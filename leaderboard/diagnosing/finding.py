@@ -83,8 +83,8 @@ class Case:
 
     @functools.cached_property
     def optimum(self) -> Any:
-        """The optimal policy."""
-        return oracle_of(self.env_id, self.setting).optimal_policy
+        """The policy that answers as surely as prompts allow: the optimal one where they decide the answer."""
+        return oracle_of(self.env_id, self.setting).posterior_policy
 
     @functools.cached_property
     def influence(self) -> Influence:

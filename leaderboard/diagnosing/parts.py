@@ -22,6 +22,12 @@ TOGETHER = 4096
 LEVEL = 0.05
 #: Tolerances of ranks; singular values that are shown; cuts of the curve, and the probe at each.
 TOLERANCES, SHOWN, CUTS, PROBE = (0.1, 0.01), 8, 7, {"pasts": 64, "futures": 24}
+#: Up to how many times the least rank a policy's is about right.
+ABOUT = 1.25
+#: A share of the optimum's largest singular value below which a policy's is faint.
+FAINT = 0.05
+#: How often the largest weight is on what matters where a head finds it; times chance that count as more than chance.
+MOSTLY, SURELY = 0.9, 1.5
 #: Below it a policy's answers count as independent of the prompt.
 NOTHING = 1e-9
 
@@ -38,10 +44,12 @@ def memory(case: Case) -> list[Finding]:
         meaning += ": it forgot all of it" if needed else ", nor does the right one"
     elif rank < needed:
         meaning = f"it forgot: the right answer needs {needed} numbers from before the cut, {rank} go over it"
-    elif rank <= 1.5 * needed:
+    elif rank <= max(needed + 1, ABOUT * needed):
         meaning = f"about right: the right answer needs {needed} numbers from before the cut, {rank} go over it"
     else:
         meaning = f"it remembers what does not matter: the right answer needs {needed} numbers, {rank} go over the cut"
+    if rank > 0 and own.singular[0] < FAINT * best.singular[0]:
+        meaning += f"; all of that is faint, {own.singular[0] / best.singular[0]:.1%} of what the optimum carries"
     if own.rank(TOLERANCES[1]) >= own.ceiling > 0:
         meaning += f"; the probe tells no more than {own.ceiling} apart"
     cuts = np.unique(np.linspace(1, setting.prompt_length - 1, CUTS).astype(int)).tolist()
@@ -126,9 +134,10 @@ def attention(case: Case) -> list[Finding]:
     if not callable(look):
         raise LeftOut(f"{case.label} has no attention that it shows (`attention(observations)` of a policy)")
     setting, seen = case.setting, case.influence
-    parents, used = setting.parents(seen.observations), float(np.nansum(seen.by_distance)) >= NOTHING
-    findings = []
+    used, findings = float(np.nansum(seen.by_distance)) >= NOTHING, []
     for layer in look(seen.observations):
+        again = layer.look_up
+        parents = setting.parents(seen.observations) if again is None else setting.parents_of(seen.observations, again)
         for head in range(layer.weights.shape[1]):
             weights = layer.weights[:, head]
             shares = head_shares(weights, seen, parents)
@@ -145,10 +154,12 @@ def _looks(shares: dict[str, float]) -> str:
     """Say where a head looks."""
     if "on_parents" not in shares:
         return "what the right answer depends on is not known here"
-    ratio = shares["on_parents"] / shares["chance"] if shares["chance"] else float("inf")
-    if shares["argmax_on_parents"] > 0.9:
+    if shares["argmax_on_parents"] > MOSTLY:
         return "it looks where the answer is"
-    return f"it looks where the answer is {ratio:.2g} times as much as by chance"
+    ratio = shares["on_parents"] / shares["chance"] if shares["chance"] else 1.0
+    if ratio > SURELY:
+        return "it looks there more than by chance"
+    return "it looks there no more than by chance" if ratio > 1 / SURELY else "it looks elsewhere"
 
 
 def flow(case: Case) -> list[Finding]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from theorybench.leaderboard.diagnosing.finding import Finding
+from theorybench.leaderboard.showing.charts.layout import log_ticks
 from theorybench.leaderboard.showing.still import bare
 from theorybench.leaderboard.showing.styles import COLOURS, INK, LINE_COLOUR, QUIET
 
@@ -13,6 +14,8 @@ from theorybench.leaderboard.showing.styles import COLOURS, INK, LINE_COLOUR, QU
 NARROW, PANEL, ROW, NAME = 7.0, 2.5, 0.17, 0.125
 #: Points of text; singular values that are drawn, and how far below the largest.
 FONT, SINGULAR, DEPTH = 8.5, 40, 1e-5
+#: Heads that are drawn one by one; what is drawn of each.
+HEADS, LOOKED = 8, ("attention", "strip")
 #: Colours of the policy, of the optimum, and of what the setting says.
 OWN, BEST, GIVEN = COLOURS[0], LINE_COLOUR, COLOURS[1]
 
@@ -33,7 +36,7 @@ def draw_parts(parts: Sequence[tuple[Drawing, Sequence[Finding]]], title: str, w
     with rc_context({"text.parse_math": False, "font.size": FONT}):
         figure = Figure(figsize=(width, sum(heights) + 0.35), layout="constrained", dpi=150)
         figure.suptitle(title, x=0.01, ha="left", fontweight="bold", color=INK)
-        places = np.atleast_1d(figure.subfigures(len(parts), 1, height_ratios=heights))
+        places = figure.subfigures(len(parts), 1, height_ratios=heights, squeeze=False)[:, 0]
         for place, (drawing, findings) in zip(places, parts, strict=True):
             drawing.draw(place, findings, width)
     return figure
@@ -56,8 +59,9 @@ def _titled(axes: Any, title: str, x: str, y: str = "") -> None:
     bare(axes)
 
 
-def _key(axes: Any) -> None:
-    axes.legend(frameon=False, labelcolor=INK, fontsize="small", handlelength=1.6, borderaxespad=0.2)
+def _key(axes: Any, *, beside: bool = False) -> None:
+    where = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if beside else {"loc": "upper right"}
+    axes.legend(frameon=False, labelcolor=INK, fontsize="small", handlelength=1.6, borderaxespad=0.2, **where)
 
 
 def _memory(place: Any, findings: Sequence[Finding], width: float) -> None:
@@ -75,7 +79,10 @@ def _memory(place: Any, findings: Sequence[Finding], width: float) -> None:
     if least is not None:
         values.axvline(least + 0.5, color=GIVEN, linewidth=1, linestyle="--", label=f"the least that serves: {least}")
     values.set_xlim(0.4, max(6.0, min(SINGULAR, len(curves["singular_values"])) + 0.6))
-    values.set_ylim(DEPTH * largest, 3 * largest)
+    ends = DEPTH * largest, 3 * largest
+    values.set_yticks(*zip(*log_ticks(ends), strict=True))
+    values.set_yticks([], minor=True)
+    values.set_ylim(*ends)
     _titled(values, "memory: what goes over the cut", "number of the singular value", "singular value")
     _key(values)
     cuts.plot(curves["cuts"], curves["optimum_ranks"], color=BEST, marker="s", markersize=3.5, label="the optimum")
@@ -85,59 +92,79 @@ def _memory(place: Any, findings: Sequence[Finding], width: float) -> None:
     _key(cuts)
 
 
-def _rows(findings: Sequence[Finding]) -> list[tuple[str, np.ndarray, str]]:
+class Look(NamedTuple):
+    """What a head looks at, or all heads of a layer on average."""
+
+    name: str
+    layer: str
+    by_distance: np.ndarray
+    strip: np.ndarray
+
+
+def _looks(findings: Sequence[Finding]) -> list[Look]:
+    """Return what heads look at, averaged over each layer where they are many."""
+    heads = [
+        Look(", head ".join(one.asked.values()), one.asked["layer"], *map(np.asarray, map(one.curves.get, LOOKED)))
+        for one in findings
+        if one.diagnostic == "attention"
+    ]
+    if len(heads) <= HEADS:
+        return heads
+    layers = {layer: [head for head in heads if head.layer == layer] for layer in dict.fromkeys(h.layer for h in heads)}
+    return [
+        Look(layer, layer, np.mean([h.by_distance for h in own], axis=0), np.mean([h.strip for h in own], axis=0))
+        for layer, own in layers.items()
+    ]
+
+
+def _strips(findings: Sequence[Finding]) -> list[tuple[str, np.ndarray, str]]:
     """Return the strips over one prompt: name, values, colours."""
-    rows = []
-    for one in findings:
-        if one.diagnostic == "influence":
-            rows.append(("influence", np.asarray(one.curves["strip"]["influence"], float), "Blues"))
-        else:
-            rows.append((_head(one), np.asarray(one.curves["strip"], float), "Oranges"))
-    strip = next((one.curves["strip"] for one in findings if one.diagnostic == "influence"), {})
-    if "parents" in strip:
-        rows.append(("parents", np.asarray(strip["parents"], float), "Greys"))
-    return rows
-
-
-def _head(one: Finding) -> str:
-    return ", ".join([one.asked["layer"], *(f"head {number}" for number in [one.asked.get("head")] if number)])
+    strip: dict[str, Any] = next((one.curves["strip"] for one in findings if one.diagnostic == "influence"), {})
+    rows = [("influence", np.asarray(strip["influence"], float), "Blues")] if strip else []
+    rows += [(look.name, look.strip, "Oranges") for look in _looks(findings)]
+    return rows + ([("parents", np.asarray(strip["parents"], float), "Greys")] if "parents" in strip else [])
 
 
 def _tokens_height(findings: Sequence[Finding], width: float) -> float:
-    several = any(one.diagnostic == "attention" for one in findings)
-    return (PANEL if not several else _double(findings, width)) + ROW * len(_rows(findings)) + 0.75
+    several = len({one.diagnostic for one in findings}) > 1
+    return (_double(findings, width) if several else PANEL) + _strips_height(findings)
+
+
+def _strips_height(findings: Sequence[Finding]) -> float:
+    return ROW * len(_strips(findings)) + 0.75
 
 
 def _tokens(place: Any, findings: Sequence[Finding], width: float) -> None:
-    """Draw influence, attention and parents as strips over one prompt, and their means by distance."""
-    rows, below = _rows(findings), _tokens_height(findings, width) - ROW * len(_rows(findings)) - 0.75
-    upper, lower = place.subfigures(2, 1, height_ratios=(ROW * len(rows) + 0.75, below))
+    """Draw influence, attention and parents as aligned strips over one prompt, and their means by distance."""
+    rows, high = _strips(findings), _strips_height(findings)
+    upper, lower = place.subfigures(2, 1, height_ratios=(high, _tokens_height(findings, width) - high))
     axes = upper.subplots(len(rows), 1, sharex=True, squeeze=False, gridspec_kw={"hspace": 0})[:, 0]
     for own, (name, values, colours) in zip(axes, rows, strict=True):
-        own.imshow(values[None], cmap=colours, vmin=0, vmax=max(values.max(initial=0.0), 1e-9), aspect="auto")
+        largest = max(values.max(initial=0.0), 1e-9)
+        own.imshow(values[None], cmap=colours, vmin=-0.1 * largest, vmax=largest, aspect="auto")
         own.set_yticks([0], [name], color=INK, fontsize="small")
         own.tick_params(length=0, labelbottom=own is axes[-1])
         for side in own.spines.values():
             side.set_visible(False)
-    axes[0].set_title("one prompt: darker is more", loc="left", color=INK, fontsize="medium")
+    axes[0].set_title("one prompt: darker is more, row by row", loc="left", color=INK, fontsize="medium")
     names = next((one.curves["strip"]["tokens"] for one in findings if one.diagnostic == "influence"), ())
     wide = NAME * max((len(name) for name in names), default=1) / 2 + NAME / 2
     every = max(1, int(np.ceil(len(names) * wide / max(width - 1.6, 1.0))))
     at = np.arange(len(names))[::-1][::every][::-1]
     axes[-1].set_xticks(at, [names[i] for i in at], fontsize="x-small", color=QUIET)
-    heads = [one for one in findings if one.diagnostic == "attention"]
-    panels = _panels(lower, width) if heads and len(heads) < len(findings) else (lower.subplots(),) * 2
+    looks = _looks(findings)
+    panels = _panels(lower, width) if len({one.diagnostic for one in findings}) > 1 else (lower.subplots(),) * 2
     for one in findings:
         if one.diagnostic == "influence":
             _by_distance(panels[0], one)
-    for number, one in enumerate(heads):
-        shown = np.asarray(one.curves["attention"], float)
-        layer = [other.asked["layer"] for other in heads].index(one.asked["layer"])
-        look = {"color": COLOURS[number % len(COLOURS)], "linewidth": 1.2, "linestyle": "-" if not layer else "--"}
-        panels[1].plot(np.arange(len(shown)), shown, label=_head(one), **look)
-    if heads:
+    for number, look in enumerate(looks):
+        dashed = len(looks) > 1 and look.layer != looks[0].layer and look.name != look.layer
+        style = {"color": COLOURS[number % len(COLOURS)], "linewidth": 1.2, "linestyle": "--" if dashed else "-"}
+        panels[1].plot(np.arange(len(look.by_distance)), look.by_distance, label=look.name, **style)
+    if looks:
         _titled(panels[1], "attention by distance", "tokens between it and the prompt's end", "mean weight")
-        _key(panels[1])
+        panels[1].set_ylim(bottom=0)
+        _key(panels[1], beside=True)
 
 
 def _by_distance(axes: Any, one: Finding) -> None:
@@ -158,11 +185,14 @@ def _flow(place: Any, findings: Sequence[Finding], width: float) -> None:
     names = [", ".join(one.asked.values()) for one in findings]
     found = [one.values["p_value"] for one in findings]
     axes.axvline(0.05, color=GIVEN, linewidth=1, linestyle="--")
+    ends = min(5e-4, *found, 1.0), 1.3
     axes.semilogx(found, np.arange(len(found)), "o", color=OWN)
+    axes.set_xticks(*zip(*log_ticks(ends), strict=True))
+    axes.set_xticks([], minor=True)
     axes.set_yticks(np.arange(len(found)), names, color=INK)
     axes.set_ylim(len(found) - 0.5, -0.5)
-    axes.set_xlim(min(5e-4, *found, 1.0), 1.3)
-    _titled(axes, "zero-flow: does the summary remember enough? Left of the line: refuted", "p-value")
+    axes.set_xlim(*ends)
+    _titled(axes, "zero-flow: refuted left of the line", "p-value")
 
 
 def _flow_height(findings: Sequence[Finding], width: float) -> float:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,7 +34,7 @@ def diagnose(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="Some of memory, influence, attention, path, zero-flow. Default: all that the policy and the environment "
+            help="Some of the diagnostics, such as memory,influence. Default: all that the policy and the environment "
             "can give.",
         ),
     ] = None,
@@ -41,9 +42,9 @@ def diagnose(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Of zero-flow, what is tested: a view, such as prefix, markov, position or state, or file.py:name of a "
-            "function of observations. May be given several times. Default: the view that tables of the environment "
-            "have.",
+            help="Of zero-flow, what is tested: a view, such as prefix, markov, position or state, or file.py:name of "
+            "a function of observations. May be given several times. Default: the view that tables of the "
+            "environment have.",
         ),
     ] = None,
     target: Annotated[
@@ -76,16 +77,15 @@ def diagnose(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Ask what a policy remembers, what its answers depend on and where it looks; or whether a view remembers enough."""
+    """Ask what a policy remembers, what its answers depend on, where it looks; or whether a view remembers enough."""
     from theorybench.envs.core.registry import split_list
     from theorybench.leaderboard.diagnosing import diagnosis
     from theorybench.leaderboard.running.arguments import parse_parameters
 
     *named, id = names
-    if len(named) > 1 or (named and policy is not None):
-        raise ConfigurationError(
-            f"expected a policy and an environment, got {' and '.join([*names, *[policy][: policy is not None]])}"
-        )
+    if len(named) + (policy is not None) > 1:
+        given = names if policy is None else [*names, policy]
+        raise ConfigurationError(f"expected a policy and an environment, got {' and '.join(given)}")
     wanted = split_list(only) if only is not None else None if named else ["zero-flow"]
     found = diagnosis.diagnose(
         named[0] if named else policy or "reference",
@@ -113,8 +113,6 @@ def diagnose(
 
 def _print(found: "Diagnosis") -> None:
     """Print a table for each diagnostic, the optimum's numbers below the policy's, and what they mean."""
-    import itertools
-
     from rich.table import Table
 
     console = make_console()
@@ -134,9 +132,10 @@ def _print(found: "Diagnosis") -> None:
                 cells = [_cell(values.get(column, "")) for column in columns]
                 table.add_row(*([who] if compared else []), *one.asked.values(), *cells)
         console.print(table)
-        for one in findings:
-            told = f"{', '.join(one.asked.values())}: " if len(findings) > 1 else ""
-            console.print(f"  {told}{one.meaning}", highlight=False, soft_wrap=True)
+        for meaning in dict.fromkeys(one.meaning for one in findings):
+            same = [one for one in findings if one.meaning == meaning]
+            told = f"{'; '.join(', '.join(one.asked.values()) for one in same)}: " if len(findings) > 1 else ""
+            console.print(f"  {told}{meaning}", highlight=False, soft_wrap=True)
     for name, why in found.left_out.items():
         console.print(f"{name} is left out: {why}", highlight=False, soft_wrap=True)
 

@@ -12,11 +12,12 @@ import pytest
 import theorybench as tb
 from theorybench import baselines
 from theorybench.agents import Agent, hyperparameters, list_agents, make_agent, train
-from theorybench.agents.api.agent import mismatch
+from theorybench.agents.api.agent import learns, mismatch
 from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import load_module, lookup
+from theorybench.envs.recall.setting import RecallSetting
 from theorybench.testing import check_agent
 
 KIT = load_module(str(Path(__file__).parents[1] / "agents" / "trainers.py"))
@@ -39,6 +40,10 @@ ALIKE = [
     ("rlvr-reject-easy", "TheoryBench/StepSizes-v0"),
     ("rlvr-reject-easy", "TheoryBench/ThinkingSteps-v0"),
     ("rlvr-reject-easy", "TheoryBench/FactMemory-v0"),  # no answer is all right: every prompt is kept, or none
+    # All prompts, or the only one, have the same certain answers.
+    *(("imitation", id) for id in ("Toy/TwoArms-v0", "TheoryBench/InductionMixture-v0", "TheoryBench/ReasoningTree-v0")),
+    *(("imitation", f"TheoryBench/{id}-v0") for id in ("RelativeBudget", "TrainingLength", "PreferenceBandit")),
+    ("imitation", "TheoryBench/InferenceAlignment-v0"),
     # All of 41 responses are seen, and earn what they always earn.
     *((name, "TheoryBench/InferenceAlignment-v0") for name in ("prm-sample", "dprm-sample", "soft-best-of-n")),
 ]
@@ -93,17 +98,20 @@ def test_every_promise_of_an_agent_holds_and_seeds_count(name, env_id, short):
     blind = env_id == "TheoryBench/ReasoningTree-v0"  # where the base model finds no reward
     # On Countdown's first sub-task games begin in states of their own, which are none of those that are seen here.
     blind |= env_id == "TheoryBench/Countdown-v0" and name in ("adaptive-curriculum", "curriculum-search")
-    # Prompts of KFoldComposition never come twice, so that tables of what was seen have nothing to say.
-    blind |= env_id == "TheoryBench/KFoldComposition-v0" and name in ("prm-sample", "dprm-sample", "soft-best-of-n")
+    # Where prompts never come twice, tables of what was seen have nothing to say.
+    recalls = issubclass(lookup(env_id).setting, RecallSetting)
+    fresh = recalls or env_id == "TheoryBench/KFoldComposition-v0"
+    blind |= fresh and name in ("prm-sample", "dprm-sample", "soft-best-of-n")
+    blind |= recalls and name == "curriculum-search"  # no answer is right to all prompts
     if first.budget.spent and not blind and name not in ORDINAL and (name, env_id) not in ALIKE:
         assert not np.array_equal(first.policy.probs(seen), other.policy.probs(seen))
 
 
-#: Those that learn from episodes: privileged ones spend none.
+#: Those that learn from episodes.
 LEARNERS = [
     (name, env_id)
     for name, env_id in PAIRS
-    if "policy" in hyperparameters(make_agent(name)) and not agent_class(name).privileged
+    if "policy" in hyperparameters(make_agent(name)) and learns(agent_class(name))
 ]
 
 

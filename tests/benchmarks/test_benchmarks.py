@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import theorybench as tb
+from theorybench.agents.policies.catalogue import NETWORKS
+from theorybench.agents.policies.sizes import SHAPES
 
 READ = ("wall seconds", "CPU seconds", "generations", "gradient steps", "KL at the target")
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -53,6 +55,11 @@ pytestmark = pytest.mark.slow
             "board.py",
             ["--environments", "2", "--agents", "2", "--seeds", "2"],
             ["8 records", "records  ", "board  ", "frame  "],
+        ),
+        (
+            "networks.py",
+            ["--repeats", "1"],
+            [*(f"LastWrite{'':19}{name} " for name in NETWORKS if name not in SHAPES), "goal, at most 3x: "],
         ),
         (
             "batched_runs.py",

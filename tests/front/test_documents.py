@@ -168,7 +168,7 @@ def quickly_run(words, values, folder, records, call):
     if words[0] == "verify":
         RecordStore("results/mine").add_all(records)
         submit("results/mine", words[1])
-    if words[0] == "evaluate" and words[1].endswith(".npz"):
+    if words[0] in ("evaluate", "diagnose") and words[1].endswith(".npz"):
         policy = tb.train(words[2], "rlvr", budget=64, **parse_parameters(values["param"] or []))
         policy.save(words[1])
     code, said = call(*words)

@@ -16,8 +16,11 @@ weight e^beta against 1; of I sources with equally many readings, the other I - 
 
     (I - 1) / (e^beta + I - 1)
 
-of the weight in all. The network sees frequencies and not counts: with every reading doubled it answers the same, so
-that its confidence cannot grow with the number of readings.
+of the weight in all.
+
+Its limits. The network sees frequencies and not counts: with every reading doubled it answers the same, so that it is
+as sure of 64 readings as of 16 with the same frequencies. And it sees no order: trained on up to 16 tokens of LastWrite
+it is right on 40 % of prompts of 64 (.42, .40, .39 in three runs), where a guess is on 25 %.
 """
 
 import torch
@@ -26,8 +29,8 @@ from theorybench.agents.policies.networks.contexts import ContextNetwork, recall
 from theorybench.agents.policies.networks.tokens import (
     EXPANSION,
     AttendingPolicy,
-    Entry,
     Notes,
+    Weights,
     head_size,
     join_heads,
     norm,
@@ -55,11 +58,11 @@ class Bag(ContextNetwork):
         self.heads, self.size = heads, head_size(width, heads)
         hidden = EXPANSION * width
         self.entries = {
-            "token": Entry((self.mark + 1, width)),
+            "token": Weights((self.mark + 1, width)),
             **{name: square(width) for name in ("query", "key", "value")},
-            "first": Entry((2 * width, hidden), 2 * width),
+            "first": Weights((2 * width, hidden), 2 * width),
             "second": square(hidden),
-            "last": Entry((hidden, outputs), hidden, 0.0),
+            "last": Weights((hidden, outputs), hidden, 0.0),
         }
 
     def read(

@@ -29,7 +29,7 @@ import math
 import torch
 
 from theorybench.agents.policies.networks.contexts import ContextNetwork, recall
-from theorybench.agents.policies.networks.tokens import AttendingPolicy, Entry, Notes
+from theorybench.agents.policies.networks.tokens import AttendingPolicy, Notes, Weights
 from theorybench.envs.core.setting import Setting
 
 
@@ -47,9 +47,9 @@ class KGram(ContextNetwork):
         self.order = order
         slopes = tuple(lag * math.log(3.0) for lag in range(1, order + 1))
         self.entries = {
-            "slope": Entry((order,), deviation=0.0, start=slopes),
-            "sharpness": Entry((1,), deviation=0.0, start=-math.log(gap(order))),
-            "last": Entry((self.mark + 1, outputs), deviation=0.0),
+            "slope": Weights((order,), deviation=0.0, start=slopes),
+            "sharpness": Weights((1,), deviation=0.0, start=-math.log(gap(order))),
+            "last": Weights((self.mark + 1, outputs), deviation=0.0),
         }
 
     def read(

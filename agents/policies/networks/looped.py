@@ -25,8 +25,8 @@ import torch
 from theorybench.agents.policies.networks.contexts import ContextNetwork, recall
 from theorybench.agents.policies.networks.tokens import (
     AttendingPolicy,
-    Entry,
     Notes,
+    Weights,
     at_places,
     distances,
     head_size,
@@ -69,12 +69,12 @@ class Looped(ContextNetwork):
         self.setting, self.heads, self.size = setting, heads, head_size(width, heads)
         self.loops, self.layers_before = loops, layers_before
         self.entries = {
-            "token": Entry((self.mark + 1, width)),
+            "token": Weights((self.mark + 1, width)),
             **decoder_entries(self.places, width, layers_before, heads),
             **{name: square(width) for name in ("query", "key", "value", "join")},
-            "lean": Entry((NEAR, heads)),
+            "lean": Weights((NEAR, heads)),
             **perceptron_entries(width),
-            "last": Entry((width, outputs), width, 0.0),
+            "last": Weights((width, outputs), width, 0.0),
         }
 
     def see(self, observations: np.ndarray) -> np.ndarray:

@@ -29,9 +29,9 @@ import torch
 
 from theorybench.agents.policies.networks.base import NetworkPolicy
 from theorybench.agents.policies.networks.tokens import (
-    Entry,
     Notes,
     TokenNetwork,
+    Weights,
     at_places,
     head_size,
     layer_of,
@@ -67,15 +67,15 @@ class Phalanx(TokenNetwork):
         head_size(width, heads)
         self.layers, self.heads, self.block = layers, heads, block if carry == "window" else None
         layer = {
-            "hold": Entry((width, heads), width),
-            "bias": Entry((heads,), deviation=0.0, start=2.0),
+            "hold": Weights((width, heads), width),
+            "bias": Weights((heads,), deviation=0.0, start=2.0),
             **{name: square(width) for name in ("gate", "value", "read", "join")},
             **perceptron_entries(width),
         }
         self.entries = {
-            "token": Entry((self.mark + 1, width)),
+            "token": Weights((self.mark + 1, width)),
             **layered(layer, layers),
-            "last": Entry((width, outputs), width, 0.0),
+            "last": Weights((width, outputs), width, 0.0),
         }
 
     def read(

@@ -28,9 +28,9 @@ import torch
 
 from theorybench.agents.policies.networks.tokens import (
     AttendingPolicy,
-    Entry,
     Notes,
     TokenNetwork,
+    Weights,
     at_places,
     attend,
     attention_at,
@@ -77,10 +77,10 @@ class Tape(TokenNetwork):
         if head_size(width, heads) % 2:
             raise ParameterError("width", width, f"an even multiple of heads = {heads}: positions come in pairs")
         moves = {
-            "gather": Entry((heads,), deviation=0.0),
-            "gate": Entry((width, MIXED), width),
-            "mix": Entry((MIXED, heads), heads, 0.0),
-            "unmix": Entry((heads, MIXED), MIXED),
+            "gather": Weights((heads,), deviation=0.0),
+            "gate": Weights((width, MIXED), width),
+            "mix": Weights((MIXED, heads), heads, 0.0),
+            "unmix": Weights((heads, MIXED), MIXED),
         }
         block = {
             **{name: square(width) for name in ("query", "key", "value", "join")},
@@ -88,9 +88,9 @@ class Tape(TokenNetwork):
             **(moves if adapt else {}),
         }
         self.entries = {
-            "token": Entry((self.mark + 1, width)),
+            "token": Weights((self.mark + 1, width)),
             **layered(block, layers),
-            "last": Entry((width, outputs), width, 0.0),
+            "last": Weights((width, outputs), width, 0.0),
         }
 
     def read(

@@ -10,6 +10,9 @@
 5. The norm is the root mean square (arXiv 1910.07467); layers are x + f(norm(x)) (Xiong et al., arXiv 2002.04745).
 6. An update reads each response once for all its steps, unless the prompt contains the state or the response is longer
    than 32 tokens.
+
+What suits all of them: Adam with steps of .03 that fall to 0 over the run, gradients clipped at norm 1, 64 episodes an
+update: `grpo[policy=phalanx,learning_rate=0.03,max_gradient_norm=1,decay=linear]`.
 """
 
 import math
@@ -29,7 +32,7 @@ from theorybench.envs.core.streams import uniforms
 EXPANSION = 2
 
 
-class Entry(NamedTuple):
+class Weights(NamedTuple):
     """An array of weights."""
 
     shape: tuple[int, ...]
@@ -41,8 +44,14 @@ class Entry(NamedTuple):
 class Attention(NamedTuple):
     """Where one layer, or one look-up, looks for the answer."""
 
-    name: str
+    name: str  # such as "layer 2"; of the look-ups of one that looks again and again, "loop 2"
     weights: np.ndarray  # float64 (n, heads, places): over the prompt's tokens, the mark and the response
+
+    @property
+    def look_up(self) -> int | None:
+        """Which look-up it is of one that looks again and again, from 1 on; else None."""
+        kind, _, number = self.name.partition(" ")
+        return int(number) if kind == "loop" else None
 
 
 #: What a network notes as it reads: the name of a layer, and the weights at the answers, (n, heads, steps, places).
@@ -65,7 +74,7 @@ class TokenNetwork(Network):
         mark: the token of that name, the last of `mark` + 1.
     """
 
-    entries: dict[str, Entry]
+    entries: dict[str, Weights]
     #: Numbers that follow the tokens in what is seen: the answer's place behind the mark, and what a subclass adds.
     asked: int = 1
 
@@ -177,7 +186,7 @@ class AttendingPolicy(NetworkPolicy):
 # Pieces of layers.
 
 
-def layered(block: dict[str, Entry], layers: int) -> dict[str, Entry]:
+def layered(block: dict[str, Weights], layers: int) -> dict[str, Weights]:
     """Return the entries of some layers that are alike: "query 0", "key 0", ..., "query 1", ...."""
     return {f"{name} {layer}": entry for layer in range(layers) for name, entry in block.items()}
 
@@ -187,15 +196,15 @@ def layer_of(own: dict[str, torch.Tensor], layer: int) -> dict[str, torch.Tensor
     return {name.split()[0]: array for name, array in own.items() if name.endswith(f" {layer}")}
 
 
-def square(width: int) -> Entry:
+def square(width: int) -> Weights:
     """Return a matrix from tokens to tokens."""
-    return Entry((width, width), width)
+    return Weights((width, width), width)
 
 
-def perceptron_entries(width: int) -> dict[str, Entry]:
+def perceptron_entries(width: int) -> dict[str, Weights]:
     """Return the arrays of a layer's perceptron."""
     hidden = EXPANSION * width
-    return {"up": Entry((width, hidden), width), "down": Entry((hidden, width), hidden)}
+    return {"up": Weights((width, hidden), width), "down": Weights((hidden, width), hidden)}
 
 
 def perceptron(block: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:

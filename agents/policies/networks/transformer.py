@@ -14,9 +14,9 @@ import torch
 
 from theorybench.agents.policies.networks.tokens import (
     AttendingPolicy,
-    Entry,
     Notes,
     TokenNetwork,
+    Weights,
     at_places,
     attend,
     attention_at,
@@ -53,10 +53,10 @@ class Transformer(TokenNetwork):
         super().__init__(setting, outputs)
         self.layers, self.heads, self.size = layers, heads, head_size(width, heads)
         self.entries = {
-            "token": Entry((self.mark + 1, width)),
-            "place": Entry((self.window + 1, width), deviation=0.0),
+            "token": Weights((self.mark + 1, width)),
+            "place": Weights((self.window + 1, width), deviation=0.0),
             **decoder_entries(self.places, width, layers, heads),
-            "last": Entry((width, outputs), width, 0.0),
+            "last": Weights((width, outputs), width, 0.0),
         }
 
     def read(
@@ -68,12 +68,12 @@ class Transformer(TokenNetwork):
         return norm(decode(own, x, tokens, self.heads, self.layers, answers, notes)) @ own["last"]
 
 
-def decoder_entries(places: int, width: int, layers: int, heads: int) -> dict[str, Entry]:
+def decoder_entries(places: int, width: int, layers: int, heads: int) -> dict[str, Weights]:
     """Return the arrays of weights of some layers."""
     block = {
         **{name: square(width) for name in ("query", "key", "value", "join")},
-        "distance": Entry((places, width)),
-        "lean": Entry((places, heads)),
+        "distance": Weights((places, width)),
+        "lean": Weights((places, heads)),
         **perceptron_entries(width),
     }
     return layered(block, layers)

@@ -9,7 +9,9 @@ register(
     "TheoryBench/KeyRecall-v0",
     KeyRecall,
     KeyRecallOracle,
+    claims="theorybench.envs.recall.key_recall.claims:CLAIMS",
     budget=65_536,
+    studies="theorybench.envs.recall.key_recall.studies:STUDIES",
     difficulties=DIFFICULTIES,
     renderer=KeyRecallRenderer(),
 )

@@ -8,6 +8,13 @@ shows the right value, each other one with probability 1/V, so that the right an
 
     J_j = 1/V + (1 - 1/V) E[1 / (1 + h)].
 
+Who sees no more than that does best by always giving the most frequent value, which is right with probability
+E[max_v c_v / (1 + h)], the counts c of the values being multinomial.
+
+*Too long a context.* Who matches k + 1 symbols also matches the value of the pair before, with that of the last pair,
+which stands before the question. They are the same with probability 1/V, unless the right pair is the first, which has
+none before it. Where they differ, other pairs look closer, and the answer is a guess: 1/V + (1 - 1/V) (1 - 1/n) / V.
+
 *A head that matches contexts* of order k (arXiv 2508.07208: two-layer induction heads of any order). The context of a
 place is c = sum over lags l = 1..k of w_l onehot(symbol l places before), w_l proportional to 3^(l - 1); that of the
 answer is made of the last k tokens. Attention is softmax(beta (cos - 1)) of the cosine with the answer's context, over
@@ -31,11 +38,45 @@ def suffix_value(matched: int, *, key_length: int, symbols: int, values: int, pa
         values: V.
         pairs: n.
     """
+    found = match_law(matched, key_length=key_length, symbols=symbols, pairs=pairs)
+    return 1 / values + (1 - 1 / values) * sum(chance / (1 + h) for h, chance in enumerate(found))
+
+
+def majority_value(matched: int, *, key_length: int, symbols: int, values: int, pairs: int) -> float:
+    """Return what the most frequent value behind keys that end alike is worth: the most that their end tells.
+
+    Args:
+        matched: j, as for `suffix_value`, like what follows.
+    """
+    found = match_law(matched, key_length=key_length, symbols=symbols, pairs=pairs)
+    return sum(chance * mean_majority(1 + h, values) / (1 + h) for h, chance in enumerate(found))
+
+
+def too_long_value(*, values: int, pairs: int) -> float:
+    """Return what matching one symbol more than the key has is worth, where many pairs are stored."""
+    return 1 / values + (1 - 1 / values) * (1 - 1 / pairs) / values
+
+
+def match_law(matched: int, *, key_length: int, symbols: int, pairs: int) -> list[float]:
+    """Return how likely h = 0, 1, ... other pairs end as the one that is asked for."""
     others, alike, draws = symbols**key_length - 1, symbols ** (key_length - matched) - 1, pairs - 1
-    share = sum(
-        math.comb(alike, h) * math.comb(others - alike, draws - h) / (1 + h) for h in range(min(alike, draws) + 1)
-    )
-    return 1 / values + (1 - 1 / values) * share / math.comb(others, draws)
+    ways = [math.comb(alike, h) * math.comb(others - alike, draws - h) for h in range(min(alike, draws) + 1)]
+    return [way / math.comb(others, draws) for way in ways]
+
+
+def mean_majority(balls: int, boxes: int) -> float:
+    """Return the expected count of the fullest box, for balls thrown into boxes uniformly.
+
+    P(all boxes hold at most m) is balls! / boxes^balls times the coefficient of x^balls in
+    (sum over i <= m of x^i / i!)^boxes.
+    """
+    at_most = [0.0]
+    for most in range(1, balls + 1):
+        ways = np.polynomial.Polynomial([1 / math.factorial(i) for i in range(most + 1)]) ** boxes
+        at_most.append(
+            float(ways.coef[balls]) * math.factorial(balls) / boxes**balls if balls < len(ways.coef) else 0.0
+        )
+    return balls - sum(at_most[:-1])
 
 
 def lag_weights(order: int) -> np.ndarray:

@@ -95,8 +95,15 @@ class KeyRecall(RecallSetting):
     gap_k. With beta gap_k = 1, 2, 4, 8, 12 the head earns .657686, .871444, .982890, .999684, .999994 on the default
     pool: it knows nothing of the number of pairs, and what it has learnt on short prompts holds on long ones.
 
-    *The order has to be right.* With order 1 the head can do no better than `last-word`. With order k + 1 the context
-    of a value contains what stands before its key, which is another thing in the question, and nothing matches.
+    That head is `policy=kgram`, 51 numbers. With `grpo` and 65,536 episodes on up to 6 pairs it scores .996 on 16, and
+    the ratio of its two weights goes from 3 to 1.69. At sqrt(3) the smallest gap would be largest, 1 - sqrt(3)/2 =
+    .133975: training finds better weights than those of the construction. A transformer of the default size, which
+    would have to find contexts by itself, scores .12 after three times the episodes, and .26 on 6 pairs.
+
+    *The order has to be right* (ours). A head of order 1 learns the most that the last symbol tells, the most frequent
+    value behind it, which is right with probability .582622; it answers by frequency in part, and J is .52. One of
+    order k + 1 also matches the value before the key. That is the value before the question with probability 1/V, and
+    otherwise other pairs look closer: 1/V + (1 - 1/V) (1 - 1/n) / V = .425781.
 
     ## References
     What One Cannot, Two Can: Two-Layer Transformers Provably Represent Induction Heads on Any-Order Markov Chains

@@ -19,8 +19,8 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "full": {"policy": "phalanx", "layers": 1, "carry": "full"},
     "transformer": {"policy": "transformer"},
 }
-#: Tolerance of the ranks that claims count.
-TOLERANCE = 0.1
+#: Tolerances of the ranks that are counted, and beginnings of prompts that are told apart.
+COARSE, FINE, PASTS = 0.1, 0.01, 64
 
 
 def trained(lab: Lab, network: str, seed: int, seeds: int, **changes: Any) -> list[Any]:
@@ -66,9 +66,18 @@ def value_between(low: int, high: int) -> Number:
     return found
 
 
-def state_size(lab: Lab, policy: Any, seed: int) -> float:
+def state_size(lab: Lab, policy: Any, seed: int, tolerance: float) -> float:
     """Return the rank of what a policy remembers over the middle of the prompt."""
-    return float(lab.memory(policy, seed).rank(TOLERANCE))
+    return float(lab.memory(policy, seed, pasts=PASTS).rank(tolerance))
+
+
+def share_needed(lab: Lab, policy: Any, seed: int) -> float:
+    """Return the share of what it remembers there that as many numbers hold as the right answers need.
+
+    It is the share of the largest singular values in the sum of all squares; 0 where nothing is remembered.
+    """
+    squares = np.square(lab.memory(policy, seed, pasts=PASTS).singular)
+    return float(squares[: lab.setting.minimal_rank].sum() / squares.sum()) if squares.any() else 0.0
 
 
 def influences(lab: Lab, policy: Any, seed: int, distances: Sequence[int], prompts: int) -> np.ndarray:

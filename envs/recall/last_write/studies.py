@@ -20,8 +20,10 @@ from theorybench.envs.core.evidence.study import (
 )
 from theorybench.envs.recall.experiments import SEEDS
 from theorybench.envs.recall.last_write.experiments import (
+    COARSE,
+    FINE,
     NETWORKS,
-    TOLERANCE,
+    PASTS,
     influences,
     trained,
     value_by_delay,
@@ -63,15 +65,12 @@ class Reach:
         rows.append(("optimum", *_numbers(lab, optimum, seed)))
         law = optimal_influence(setting.V, setting.F, setting.p, np.array(PLACES))
         by_place.append(Series("optimum", "predicted", PLACES, law))
-        heads = (Column("policy"), Column(f"value at {setting.trained} tokens"), Column(f"at {setting.T}"))
-        heads += (
-            Column(f"numbers over the middle, at {TOLERANCE:g}", ".1f"),
-            Column("at 0.01", ".1f"),
-            Column("entropy", ".1f"),
-        )
+        names = (f"value at {setting.longest_trained} tokens", f"at {setting.T}")
+        counted = (f"numbers over the middle, at {COARSE:g}", f"at {FINE:g}", "by entropy")
+        heads = [Column("policy"), *map(Column, names), *(Column(name, ".1f") for name in counted)]
         table = Table(
             "What is learnt, and what is carried over the middle of the prompt",
-            heads,
+            tuple(heads),
             tuple(rows),
             note=f"The right answers need {setting.minimal_rank} numbers.",
         )
@@ -94,8 +93,8 @@ def _by_delay(lab: Lab, policy: object) -> np.ndarray:
 def _numbers(lab: Lab, policy: object, seed: int) -> tuple[float, ...]:
     """Return a row of the table."""
     short = f"length_{lab.setting.longest_trained}/objective"
-    values, size = lab.oracle.evaluate(policy, [short]), lab.memory(policy, seed)
-    return values[short], values["objective"], float(size.rank(TOLERANCE)), float(size.rank(0.01)), size.entropy
+    values, size = lab.oracle.evaluate(policy, [short]), lab.memory(policy, seed, pasts=PASTS)
+    return values[short], values["objective"], float(size.rank(COARSE)), float(size.rank(FINE)), size.entropy
 
 
 def _delay_chart(setting: LastWrite, series: list[Series]) -> Chart:

@@ -60,15 +60,17 @@ class PointerChaseOracle(RecallOracle[PointerChase]):
             rows = self.probs(policy, setting.observations(prompts, answers[:, :hop]))
             right *= np.take_along_axis(rows, answer[:, None], axis=1)[:, 0]
             best *= rows.argmax(axis=1) == answer
-        each = setting.K ** (length - 1)
-        (kl,), sampled = follow(
-            functools.partial(self._divergence, policy, prompts, length),
-            exact=len(prompts) * each <= MAX_PREFIXES,
-            count=len(prompts),
-            each=each,
-            draw=lambda _: np.arange(len(prompts)),
-        )
-        return means({"objective": right, "accuracy": best, "kl": kl}, sampled=("kl",) if sampled else ())
+        columns, sampled = {"objective": right, "accuracy": best}, False
+        if length == setting.length:  # of other lengths nobody asks
+            each = setting.K ** (length - 1)
+            (columns["kl"],), sampled = follow(
+                functools.partial(self._divergence, policy, prompts, length),
+                exact=len(prompts) * each <= MAX_PREFIXES,
+                count=len(prompts),
+                each=each,
+                draw=lambda _: np.arange(len(prompts)),
+            )
+        return means(columns, sampled=("kl",) if sampled else ())
 
     def _divergence(
         self, policy: Policy, prompts: np.ndarray, length: int, asked: np.ndarray, rng: np.random.Generator | None

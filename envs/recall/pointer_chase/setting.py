@@ -82,7 +82,12 @@ class PointerChase(RecallSetting):
 
     *The number of look-ups.* An answer needs r + 1 sequential look-ups (`thinking`): find the start, then r cells. A
     policy of fixed depth can do no more than it has layers for. One that loops its look-up as often as the question
-    needs (`policy="looped"`) has nothing new to learn for a longer chain.
+    needs (`policy="looped"`) has nothing new to learn for a longer chain. Told the answers to 512,000 questions with up
+    to three hops (`imitation`, batches of 128), it is right with probability .999, .999, .999, .986 and .953 on
+    r = 1..5 (means of five runs, K = 6); the lowest of these runs ends at .955 and .846 on four and five hops. A plain
+    transformer of three layers is at .959, .526, .409, .212 and .061 after 192,000. With another number of loops the
+    same weights follow as many pointers as they have loops, less one: eight loops answer a question with one hop right
+    in .72 of the cases, as seven pointers go once round a cycle of six.
 
     *Memory.* To answer every question with one arrow after the cells have been read takes a state of dimension
     K^2 - 3 K + 1 (the dimension of the travelling-salesman polytope), 19 at K = 6, 41 at K = 8, and log2 (K-1)! bits:
@@ -214,6 +219,13 @@ class PointerChase(RecallSetting):
         np.put_along_axis(found, np.where(used, places, self.prompt_length), True, axis=1)
         found[:, self.prompt_length - 1] = True
         return found[:, : self.prompt_length]
+
+    def parents_of(self, observations: np.ndarray, look_up: int) -> np.ndarray:
+        """Return the start for the first look-up, the cell of hop t for look-up t + 1: bool (n, prompt_length)."""
+        found = self.chain(observations).places
+        column = self.prompt_length - 1 if look_up == 1 else found[:, look_up - 2 : look_up - 1]
+        beyond = np.zeros((len(observations), self.prompt_length), bool)
+        return beyond if look_up > self.hops + 1 else beyond | (np.arange(self.prompt_length) == column)
 
     def replacements(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what may stand in place of each token: the cells of the same name, any start, the arrow itself."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.environments.canvas import GIVEN, INK, QUIET, WRONG
+from theorybench.envs.core.environments.canvas import BAR, INK, QUIET, WRONG
 from theorybench.envs.core.environments.render import figure_svg
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.evidence.study import (
@@ -62,8 +62,16 @@ def with_loops(policy: Any, loops: int) -> Any:
     return other
 
 
+def sharpest(weights: np.ndarray) -> np.ndarray:
+    """Return the attention of the head whose largest weight is the largest: (n, heads, places) to (n, places)."""
+    head = weights.max(axis=2).argmax(axis=1)
+    return np.asarray(weights[np.arange(len(weights)), head])
+
+
 def looked_at(policy: Any, setting: PointerChase, observations: np.ndarray) -> np.ndarray:
-    """Return how much of its attention each loop of a policy pays to what, averaged over heads and prompts.
+    """Return how much of its attention each loop of a policy pays to what, averaged over prompts.
+
+    Heads divide the names among themselves, so that few have something to look for: the sharpest one counts.
 
     Args:
         policy: of the network `looped`.
@@ -76,8 +84,8 @@ def looked_at(policy: Any, setting: PointerChase, observations: np.ndarray) -> n
     first, last = setting.K, setting.prompt_length - 1
     places = np.column_stack([np.full(len(observations), last), setting.chain(observations).places])
     found = []
-    for layer in policy.attention(observations):
-        weights = layer.weights.mean(axis=1)
+    for look in policy.attention(observations):
+        weights = sharpest(look.weights)
         own = np.take_along_axis(weights, places, axis=1)
         others = weights[:, :first].sum(axis=1) - own[:, 1:].sum(axis=1)
         arrows = weights[:, first:last].sum(axis=1)
@@ -114,8 +122,8 @@ class LookUps:
             Axis("probability of the right answer", range=(0.0, 1.0)),
             tuple(series),
             levels=(Level(1 / setting.K, "chance"),),
-            note="In training there is one loop more than there are hops. With another number it is another policy, which "
-            "follows too few pointers or too many.",
+            note="In training there is one loop more than there are hops. With another number it is another policy: it "
+            "follows too few pointers or too many, and comes round where these are as many as names.",
         )
         seen = oracle.pool().observations
         looks = np.array([looked_at(one, setting, seen) for one in policies])
@@ -126,7 +134,7 @@ class LookUps:
             Axis("loop", ticks=tuple(turns)),
             Axis("share of the attention", range=(0.0, 1.0)),
             tuple(measured(group, turns, looks[:, :, place]) for place, group in enumerate(groups)),
-            note="Loop 1 should find the start, and loop t + 1 the cell of hop t.",
+            note="Loop 1 should find the start, loop t + 1 the cell of hop t. Of each loop the sharpest head is shown.",
         )
         return StudyResult(charts=(by_loops, by_loop), pictures=(self._picture(policies[0], setting, seen),))
 
@@ -138,11 +146,11 @@ class LookUps:
 
         prompt = seen[:1]
         names = [setting.symbol_name(token - 1) for token in prompt[0, : setting.prompt_length].tolist()]
-        weights = np.array([layer.weights[0].mean(axis=0)[: len(names)] for layer in policy.attention(prompt)])
+        weights = np.array([sharpest(look.weights)[0, : len(names)] for look in policy.attention(prompt)])
         places = [setting.prompt_length - 1, *setting.chain(prompt).places[0].tolist()]
         figure = Figure(figsize=(0.55 * len(names) + 1.2, 0.5 * len(weights) + 0.9), layout="constrained")
         axes = figure.subplots()
-        axes.imshow(weights, cmap=LinearSegmentedColormap.from_list("looks", ["white", GIVEN, INK]), vmin=0, vmax=1)
+        axes.imshow(weights, cmap=LinearSegmentedColormap.from_list("looks", ["white", BAR, INK]), vmin=0, vmax=1)
         for loop, place in enumerate(places[: len(weights)]):
             frame = Rectangle((place - 0.5, loop - 0.5), 1, 1, fill=False, edgecolor=WRONG, linewidth=2)
             axes.add_patch(frame)
@@ -152,8 +160,36 @@ class LookUps:
         return Picture(
             "Where each loop looks in one prompt",
             figure_svg(figure),
-            "Mean over heads; framed in orange is where the look-up of that loop has its answer.",
+            "The sharpest head of each loop; framed in orange is where the look-up of that loop has its answer.",
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class Aloud:
+    """Networks that say the name after each hop, by hops: what a chain of thought makes of them."""
+
+    budget: int = 128_000  # demonstrations of each run
+    networks: tuple[str, ...] = ("looped", "transformer")
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Train on few hops; measure on all."""
+        hops, series = range(1, lab.setting.hops + 1), list[Series]()
+        names = [f"length_{length}/objective" for length in hops]
+        for aloud in (True, False):
+            world = lab.at(chain_of_thought=aloud)
+            for network in self.networks:
+                options = {**NETWORK, "policy": network, "episodes_per_update": BATCH}
+                policies = world.train("imitation", run_seeds(seed, seeds), self.budget, **options)
+                values = [list(map(world.oracle.evaluate(one, names).get, names)) for one in policies]
+                series.append(measured(f"{network}, {'aloud' if aloud else 'at once'}", hops, values))
+        chart = Chart(
+            f"Right answers after {self.budget:,} demonstrations with up to {lab.setting.trained} hops",
+            Axis("hops", ticks=tuple(hops)),
+            Axis("probability of a reward", range=(0.0, 1.0)),
+            tuple(series),
+            note="Aloud all names have to be right, at once the last alone.",
+        )
+        return StudyResult(charts=(chart,))
 
 
 STUDIES: tuple[Study, ...] = (
@@ -175,6 +211,16 @@ STUDIES: tuple[Study, ...] = (
         "runs, and where its loops look. It follows one pointer a loop, also where there are more than in training.",
         run=LookUps(),
         parameters={"hops": 5},
+        seeds=5,
+    ),
+    Study(
+        id="pointer-chase-aloud",
+        source="arXiv 2502.21212, chains of thought and loops; the setting is ours",
+        title="Thinking aloud",
+        text="Networks of fixed depth and networks that loop are told to say the name after each hop, or the answer at "
+        "once. Aloud each name needs one look-up, and what has been learnt on few hops goes further.",
+        run=Aloud(),
+        parameters={"hops": 5, "pool": 64},
         seeds=5,
     ),
 )

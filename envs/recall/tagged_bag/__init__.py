@@ -11,6 +11,7 @@ register(
     TaggedBagOracle,
     claims="theorybench.envs.recall.tagged_bag.claims:CLAIMS",
     budget=65_536,
+    studies="theorybench.envs.recall.tagged_bag.studies:STUDIES",
     difficulties=DIFFICULTIES,
     renderer=TaggedBagRenderer(),
 )

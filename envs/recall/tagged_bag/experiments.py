@@ -3,12 +3,17 @@
 import dataclasses
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.evidence.experiments import Sampled
+from theorybench.envs.core.evidence.interval import Interval, point
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.recall.experiments import NETWORK
+
+#: Turns readings, int (n, t), into others that mean the same.
+Rearrange = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 
 
 def soft_recall(tags: np.ndarray, asked: np.ndarray, sharpness: float) -> np.ndarray:
@@ -63,26 +68,37 @@ class Rearranged(Sampled):
     """The largest change of a probability where the readings of prompts are rearranged."""
 
     policy: str  # the class of network
-    rearrange: Callable[[np.random.Generator, np.ndarray], np.ndarray]  # readings (n, t) to others that mean the same
+    rearrange: Rearrange
     budget: int = 2_560  # episodes of training
     seeds: int = 2
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Train, then compare answers to prompts before and after; return the change in each run, float64 (seeds,)."""
         seeds = run_seeds(seed, self.seeds)
-        policies = lab.train("grpo", seeds, self.budget, policy=self.policy, **NETWORK)
-        found = []
-        for run, policy in zip(seeds, policies, strict=True):
-            setting = lab.setting
-            readings = lab.oracle.pool().observations[:256, : setting.n + 1]
-            question, before = readings[:, setting.n :], readings[:, setting.n // 2 : setting.n]
-            after = self.rearrange(np.random.default_rng([run, 9]), before)
-            first, second = (
-                lab.oracle.probs(policy, setting.observations(np.column_stack([part, question])))
-                for part in (before, after)
-            )
-            found.append(float(np.abs(first - second).max()))
+        policies = lab.train("rlvr", seeds, self.budget, policy=self.policy, **NETWORK)
+        found = [
+            rearranged_change(lab, policy, self.rearrange, run) for run, policy in zip(seeds, policies, strict=True)
+        ]
         return np.array(found)
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the largest change in any run."""
+        return point(found.max())
+
+
+def rearranged_change(lab: Lab, policy: Any, rearrange: Rearrange, run: int, prompts: int = 256) -> float:
+    """Return the largest change of a probability where the readings of prompts are rearranged.
+
+    Half as many readings as the full length has, so that there is room for each to occur twice.
+    """
+    setting = lab.setting
+    seen = lab.oracle.pool().observations[:prompts, : setting.n + 1]
+    question, before = seen[:, setting.n :], seen[:, setting.n - setting.n // 2 : setting.n]
+    after = rearrange(np.random.default_rng([run, 9]), before)
+    first, second = (
+        lab.oracle.probs(policy, setting.observations(np.column_stack([part, question]))) for part in (before, after)
+    )
+    return float(np.abs(first - second).max())
 
 
 def permuted(rng: np.random.Generator, readings: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.recall.oracle import RecallOracle
 from theorybench.envs.recall.tagged_bag.law import best_value
-from theorybench.envs.recall.tagged_bag.policies import CountingPolicy
+from theorybench.envs.recall.tagged_bag.policies import CountingPolicy, PosteriorPolicy
 from theorybench.envs.recall.tagged_bag.setting import TaggedBag
 
 
@@ -18,6 +18,11 @@ class TaggedBagOracle(RecallOracle[TaggedBag]):
     def optimal_policy(self) -> CountingPolicy:
         """Answers with the favourite that the source asked about showed most often."""
         return CountingPolicy(self.setting)
+
+    @property
+    def posterior_policy(self) -> PosteriorPolicy:
+        """Answers by the posterior, whose logarithms add up over readings."""
+        return PosteriorPolicy(self.setting)
 
     @functools.cached_property
     def population_value(self) -> float:

@@ -117,11 +117,16 @@ class TaggedBag(RecallSetting):
 
     *Averages do not know how many there were.* The network `bag` attends over readings without positions: their order
     changes nothing, to the last bits, and neither does it if every reading occurs twice. So it holds on longer prompts,
-    but cannot become more certain with more readings: its answers are right more often than it is sure of.
+    but frequencies do not tell it how certain to be. Trained by `rlvr` on up to 16 readings (51,200 episodes, Adam at
+    .03, 64 prompts an update) it is worth .78 to .91 at 64 readings (twelve runs, mean .846). `grpo`, with 8
+    answers to each of 8 prompts, reaches .41 to .60, and `rlvr` in such groups .45 and .69: the truth that was drawn
+    for a prompt misleads all answers to it alike. A plain transformer under `rlvr` was worth .43, .66, .74, .78 and .84
+    in five runs: places of long prompts are new to it, but it can learn to ignore them. `bag` is the safer of the two.
 
     ## References
-    Attention as recall from a measure, associative memory over unordered contexts (ICLR 2026); memory in the sense of
-    effective state-size: arXiv 2504.19561. The setting, its law and its numbers are ours.
+    Kawata, Suzuki: attention as recall from a measure (ICLR 2026, arXiv 2602.01863): a context is a mixture of the laws
+    of its sources, a question selects one. Effective state-size: arXiv 2504.19561. The setting, its law and its numbers
+    are ours.
 
     ## Version History
     - v0: first version.

@@ -5,8 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from theorybench.agents.diagnostics.memory import operator, operator_state_sizes, state_size
+from theorybench.agents.diagnostics.memory import (
+    effective_state_size,
+    operator,
+    operator_state_sizes,
+    probe,
+    state_size,
+)
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.registry import lookup, resolve_setting
 
 
 def one_hot_or_uniform(answers, actions):
@@ -152,3 +159,40 @@ def test_the_operator_of_a_layer_is_read_off_its_answers():
     assert np.array_equal(operator(lambda inputs: inputs @ matrix.T, 24), matrix)
     with pytest.raises(ParameterError, match="zeros above its diagonal"):
         operator_state_sizes(matrix.T)
+
+
+RECALL = [
+    ("KeyRecall", {}, 108),
+    ("KeyRecall", {"S": 2, "k": 2, "V": 3, "n": 2, "trained": 0}, 8),
+    ("LastWrite", {}, 3),
+    ("PointerChase", {}, 19),
+    ("PointerChase", {"K": 5}, 11),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "rank"), RECALL)
+def test_optima_carry_what_the_right_answer_needs(name, parameters, rank):
+    id, setting = resolve_setting(name, parameters)
+    found = effective_state_size(lookup(id).oracle(setting).posterior_policy, setting)
+    assert found.rank(0.01) == setting.minimal_rank == rank <= found.ceiling
+
+
+def test_a_posterior_is_additive_and_its_argmax_is_not():
+    id, setting = resolve_setting("TaggedBag", {})
+    sampled = effective_state_size(setting.rule_policy("sampled"), setting)
+    assert sampled.rank(0.01) == setting.minimal_rank == 12
+    certain = effective_state_size(lookup(id).oracle(setting).optimal_policy, setting)  # the most probable type
+    assert certain.rank(0.1) > 2 * 12
+
+
+def test_a_cut_of_one_s_own():
+    setting = resolve_setting("LastWrite", {})[1]
+    window = setting.rule_policy("window-15")
+    kept = [effective_state_size(window, setting, pasts=32, futures=8, cut=cut).rank(0.1) for cut in (49, 50, 60)]
+    assert kept[0] == 0 and kept[2] == 3  # of 15 tokens that are seen none stands before the cut at 49
+    seen = probe(setting, 3, pasts=5, futures=4, cut=60)
+    assert seen.shape == (5, 4, 65) and (seen[:, :1, :60] == seen[:, :, :60]).all()
+    assert (seen[:1, :, 60:] == seen[:, :, 60:]).all() and (seen[0, 0] != seen[1, 1]).any()
+    for options in ({"cut": 0}, {"cut": 64}, {"pasts": 1}, {"futures": 0, "cut": 3}):
+        with pytest.raises(ParameterError):
+            probe(setting, **options)

@@ -212,6 +212,12 @@ def test_shorter_questions_need_fewer_look_ups_and_have_fewer_parents():
     np.testing.assert_array_equal(setting.thinking(seen), hops + 1)
     np.testing.assert_array_equal(setting.parents(seen).sum(axis=1), hops + 1)
     assert not (setting.parents(seen) & (seen[:, :11] == 0)).any()
+    each = np.stack([setting.parents_of(seen, number) for number in range(1, 7)])  # the start, then hop by hop
+    np.testing.assert_array_equal(each.any(axis=0), setting.parents(seen))
+    np.testing.assert_array_equal(each.sum(axis=(0, 2)), setting.thinking(seen))
+    assert each[0, :, -1].all()
+    first = (seen[:, :11] * each[1]).sum(axis=1) - 1  # the cell of the first hop has the start's name
+    np.testing.assert_array_equal((first - setting.K) // setting.K, seen[:, 10] - 1)
 
 
 @pytest.mark.parametrize(("K", "rank", "bits"), [(3, 1, 1), (5, 11, 4.5850), (6, 19, 6.9069), (8, 41, 12.2992)])

@@ -50,6 +50,7 @@ RUNS = {
     "table": ("rlvr", TREE),
     "linear": ("dpo-on-policy", "PreferenceBandit"),
     "network": ("rlvr[policy=mlp,hidden_units=4]", TREE),
+    "window": ("rlvr[policy=phalanx,width=4,layers=1,heads=2,carry=window]", TREE),
     "guided": ("best-of-n", TREE),
     "answers": (Own(), TREE),
     "reference": ("reference", TREE),

@@ -105,6 +105,7 @@ def dtype(kind):
 
 
 HUGE = {"hidden_units": 2**60, "hidden_layers": 1}
+WINDOW = {"width": 4, "layers": 1, "heads": 2, "block": 8, "carry": "window"}
 STRUCTURED = np.zeros(3, [("a", "<f8"), ("b", "<i4")])
 POLICIES = {
     "an array of pickled objects": (*file(pickled), "holds pickled objects"),
@@ -185,6 +186,15 @@ POLICIES = {
     "features of another size": (*array("theta", "linear", lambda held: held[:-1]), "theta is float64"),
     "a network of 2^60 units": (*policy("network", {"sizes": HUGE}), "states hidden_units = 1152921504606846976"),
     "a network of other sizes": (*policy("network", {"sizes": {"hidden_units": 5, "hidden_layers": 1}}), "weights is"),
+    "a size that is no number": (
+        *policy("window", {"sizes": {**WINDOW, "block": "8"}}),
+        r"states block = '8': expected an integer in 2\.\.64",
+    ),
+    "a choice that there is not": (
+        *policy("window", {"sizes": {**WINDOW, "carry": ["window"]}}),
+        r"states carry = \['window'\]: expected one of 'window', 'full'",
+    ),
+    "heads that cannot share": (*policy("window", {"sizes": {**WINDOW, "heads": 3}}), "a multiple of heads = 3"),
     "sizes of another network": (*policy("network", {"sizes": {"width": 8}}), "states the sizes"),
     "a network on the optimum": (
         *policy("network", {"kind": "optimal"}),

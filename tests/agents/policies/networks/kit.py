@@ -56,6 +56,20 @@ def arrays(network, weights):
     return own
 
 
+def scaled(policy_class, setting, seed=0, **sizes):
+    """Return a policy whose weights are random, none of them 0, at the scale at which a network starts."""
+    network = policy_class.network_class(setting, setting.num_actions, **sizes)
+    scales = np.repeat([np.sqrt(entry.inputs) for entry in network.entries.values()], network.counts)
+    return policy_class(setting, "uniform", sizes, scales * np.random.default_rng(seed).normal(size=scales.shape))
+
+
+def tokens_of(network, row):
+    """Return the tokens of an observation that a network reads: of the prompt, without padding, and the response."""
+    prompt, response = row[: network.prompt_length], row[network.prompt_length :]
+    response = response[response != 0]
+    return prompt[prompt != 0].tolist(), response[max(len(response) - network.window, 0) :].tolist()
+
+
 def norm(row):
     return row / np.sqrt(np.mean(row**2) + 1e-6)
 

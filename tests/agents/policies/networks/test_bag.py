@@ -8,52 +8,35 @@ import pytest
 from theorybench.agents.policies.networks.bag import Bag, BagPolicy
 from theorybench.envs.core.registry import load_module, lookup
 
-SHARED = load_module(str(Path(__file__).parent / "kit.py"))
+KIT = load_module(str(Path(__file__).parent / "kit.py"))
 READINGS = "TheoryBench/TaggedBag-v0"
 SIZES = {"width": 8, "heads": 2}
 
 
-def policy_of(setting, seed=0, **sizes):
-    sizes = SIZES | sizes
-    network = Bag(setting, setting.num_actions, **sizes)
-    scales = np.repeat([np.sqrt(entry.inputs) for entry in network.entries.values()], network.counts)
-    return BagPolicy(setting, "uniform", sizes, scales * np.random.default_rng(seed).normal(size=scales.shape))
-
-
-def arrays_of(network, weights):
-    cuts = np.split(weights, np.cumsum(network.counts)[:-1])
-    return {
-        name: part.reshape(entry.shape) / entry.inputs
-        for (name, entry), part in zip(network.entries.items(), cuts, strict=True)
-    }
+def policy_of(setting, **sizes):
+    return KIT.scaled(BagPolicy, setting, **{**SIZES, **sizes})
 
 
 def by_hand(network, own, text):
     """Compute the answer to one text, token by token, head by head."""
-
-    def norm(row):
-        return row / np.sqrt(np.mean(row**2) + 1e-6)
-
     *bag, question = [own["token"][token] for token in text] or [own["token"][0]]
     recalled, size = np.zeros(len(question)), network.size
-    for head in range(network.heads):
-        part = slice(head * size, (head + 1) * size)
+    for part in KIT.heads_of(len(question), network.heads):
         scores = [(question @ own["query"])[part] @ (row @ own["key"])[part] / size for row in bag]
         for score, row in zip(scores, bag, strict=True):
             recalled[part] += np.exp(score) / np.sum(np.exp(scores)) * (row @ own["value"])[part]
-    hidden = np.maximum(norm(np.concatenate([recalled, question])) @ own["first"], 0)
-    return norm(np.maximum(hidden @ own["second"], 0)) @ own["last"]
+    hidden = np.maximum(KIT.norm(np.concatenate([recalled, question])) @ own["first"], 0)
+    return KIT.norm(np.maximum(hidden @ own["second"], 0)) @ own["last"]
 
 
-@pytest.mark.parametrize(("env_id", "parameters"), SHARED.CASES)
+@pytest.mark.parametrize(("env_id", "parameters"), KIT.CASES)
 def test_it_recalls_what_the_last_token_asks_for(env_id, parameters):
-    setting, seen = SHARED.observed(env_id, parameters, episodes=12)
+    setting, seen = KIT.observed(env_id, parameters, episodes=12)
     policy = policy_of(setting)
-    own = arrays_of(policy.network, policy.weights)
+    own = KIT.arrays(policy.network, policy.weights)
     for row, probs in zip(seen[:40], policy.probs(seen), strict=False):
-        prompt, response = row[: setting.prompt_length], row[setting.prompt_length :]
-        response = response[response != 0][-policy.network.window :] if policy.network.window else response
-        logits, legal = by_hand(policy.network, own, [*prompt[prompt != 0], *response]), probs > 1e-100
+        prompt, response = KIT.tokens_of(policy.network, row)
+        logits, legal = by_hand(policy.network, own, prompt + response), probs > 1e-100
         np.testing.assert_allclose(np.diff(np.log(probs[legal])), np.diff(logits[legal]), atol=1e-9)
 
 
@@ -87,9 +70,8 @@ def test_the_leak_of_orthonormal_tags(beta, leak):
     weights["token"][first + 4 * setting.Z : first + 4 * setting.Z + 4] = np.eye(4)
     weights["query"][:] = width * np.sqrt(beta * width) * np.eye(4)
     weights["key"][:] = width * np.sqrt(beta * width) * np.eye(4)
-    policy = BagPolicy(
-        setting, "uniform", {"width": 4, "heads": 1}, np.concatenate([w.ravel() for w in weights.values()])
-    )
+    flat = np.concatenate([array.ravel() for array in weights.values()])
+    policy = BagPolicy(setting, "uniform", {"width": 4, "heads": 1}, flat)
     tags = np.random.default_rng(0).permuted(np.tile(np.repeat(np.arange(4), 8), (20, 1)), axis=1)
     asked = np.arange(20) % 4
     text = np.concatenate([first + setting.Z * tags, first + 4 * setting.Z + asked[:, None]], axis=1)
@@ -103,7 +85,7 @@ def test_an_empty_bag_recalls_zero():
     setting = lookup(READINGS).make_setting({"n": 16})
     policy, question = policy_of(setting), 1 + setting.C + setting.I * setting.Z
     seen = setting.observations(np.array([[question], [question + 1]]))
-    own = arrays_of(policy.network, policy.weights)
+    own = KIT.arrays(policy.network, policy.weights)
     wanted = [by_hand(policy.network, own, [token]) for token in (question, question + 1)]
     np.testing.assert_allclose(np.diff(np.log(policy.probs(seen))), np.diff(wanted), atol=1e-9)
     assert not policy.attention(seen)[0].weights.any()

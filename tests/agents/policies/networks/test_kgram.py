@@ -10,7 +10,7 @@ import torch
 from theorybench.agents.policies.networks.kgram import KGram, KGramPolicy, gap
 from theorybench.envs.core.registry import load_module, lookup
 
-SHARED = load_module(str(Path(__file__).parent / "kit.py"))
+KIT = load_module(str(Path(__file__).parent / "kit.py"))
 RECALL = "TheoryBench/KeyRecall-v0"
 #: The smallest 1 - cos of different contexts by order.
 GAPS = [1.0, 0.0513167, 0.00345424, 0.000328569, 3.47204e-05]
@@ -83,19 +83,18 @@ def test_it_has_51_weights_at_ten_symbols_and_four_actions_and_starts_where_it_s
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.parametrize(("env_id", "parameters"), SHARED.CASES)
+@pytest.mark.parametrize(("env_id", "parameters"), KIT.CASES)
 def test_it_attends_to_what_stands_behind_the_same_tokens(env_id, parameters, order):
-    setting, seen = SHARED.observed(env_id, parameters, episodes=12)
+    setting, seen = KIT.observed(env_id, parameters, episodes=12)
     network, rng = KGram(setting, setting.num_actions, order), np.random.default_rng(0)
     slopes, matrix = rng.normal(size=order), rng.normal(size=(network.mark + 1, setting.num_actions))
     policy = KGramPolicy(setting, "uniform", {"order": order}, weights_of(network, 7.0, slopes, matrix))
     (found,) = policy.attention(seen)
     assert found.weights.shape == (len(seen), 1, network.places)
     for row, weights, probs in zip(seen[:40], found.weights[:, 0], policy.probs(seen), strict=False):
-        prompt, response = row[: setting.prompt_length], row[setting.prompt_length :]
-        response = response[response != 0][-network.window :] if network.window else response
-        places = np.flatnonzero(np.concatenate([prompt, [0], response]))
-        text = [int(token) for token in (*prompt[prompt != 0], *response)]
+        prompt, response = KIT.tokens_of(network, row)
+        start, text = network.prompt_length, [*prompt, *response]
+        places = [*np.flatnonzero(row[:start]), *range(start + 1, start + 1 + len(response))]
         wanted = by_hand(text, slopes, 7.0)
         np.testing.assert_allclose(weights[places], wanted, atol=1e-12)
         assert weights.sum() == pytest.approx(wanted.sum(), abs=1e-12)
@@ -152,6 +151,10 @@ def test_what_the_ideal_head_is_worth_on_a_pool_of_keys(distance, whole, with_sh
         return np.mean(copied + (1 - (weights * value).sum(axis=1)) / 4)  # what is not on values guesses
 
     weights = found.weights[:, 0, : setting.prompt_length]
+    behind = 2 + 3 * (prompts[:, :48].reshape(-1, 16, 3)[..., :2] == prompts[:, None, -2:]).all(axis=2).argmax(axis=1)
+    rows = np.arange(len(prompts))
+    assert (weights.argmax(axis=1) == behind).all()
+    assert distance < 8 or weights[rows, behind].mean() > 0.998
     assert worth(weights) == pytest.approx(whole, abs=6e-7)
     if with_short is None:
         return

@@ -10,84 +10,66 @@ from theorybench.agents.policies.networks.looped import Looped, LoopedPolicy, li
 from theorybench.envs.core.environments.language import begin
 from theorybench.envs.core.registry import load_module, lookup
 
-SHARED = load_module(str(Path(__file__).parent / "kit.py"))
+KIT = load_module(str(Path(__file__).parent / "kit.py"))
 POINTERS = "TheoryBench/PointerChase-v0"
 SIZES = {"width": 8, "heads": 2, "loops": 2, "layers_before": 0}
 
 
-def policy_of(setting, seed=0, **sizes):
-    sizes = SIZES | sizes
-    network = Looped(setting, setting.num_actions, **sizes)
-    scales = np.repeat([np.sqrt(entry.inputs) for entry in network.entries.values()], network.counts)
-    return LoopedPolicy(setting, "uniform", sizes, scales * np.random.default_rng(seed).normal(size=scales.shape))
-
-
-def arrays_of(network, weights):
-    cuts = np.split(weights, np.cumsum(network.counts)[:-1])
-    return {
-        name: part.reshape(entry.shape) / entry.inputs
-        for (name, entry), part in zip(network.entries.items(), cuts, strict=True)
-    }
+def policy_of(setting, **sizes):
+    return KIT.scaled(LoopedPolicy, setting, **{**SIZES, **sizes})
 
 
 def by_hand(network, own, prompt, response, loops):
     """Compute one answer, token by token, head by head; return it and where each loop looks."""
-
-    def norm(row):
-        return row / np.sqrt(np.mean(row**2) + 1e-6)
-
     start, text = (response[-1], [*prompt, *response[:-1]]) if len(response) else (network.mark, [*prompt])
     rows, size, looks = [own["token"][token] for token in text], network.size, []
     state = first = own["token"][start]
     for _ in range(loops):
         mixed, look = np.zeros(len(first)), np.zeros((network.heads, len(rows)))
-        for head in range(network.heads):
-            part = slice(head * size, (head + 1) * size)
+        for head, part in enumerate(KIT.heads_of(len(first), network.heads)):
             scores = []
             for j, row in enumerate(rows):
                 back = len(rows) - j
                 near = own["lean"][back - 1][head] if back <= 3 else 0.0
-                scores.append((norm(state) @ own["query"])[part] @ (norm(row) @ own["key"])[part] / size + near)
+                scores.append((KIT.norm(state) @ own["query"])[part] @ (KIT.norm(row) @ own["key"])[part] / size + near)
             for j, row in enumerate(rows):
                 look[head, j] = np.exp(scores[j]) / np.sum(np.exp(scores))
-                mixed[part] += look[head, j] * (norm(row) @ own["value"])[part]
+                mixed[part] += look[head, j] * (KIT.norm(row) @ own["value"])[part]
         looks.append(look)
         after = first + mixed @ own["join"]
-        state = after + np.maximum(norm(after) @ own["up"], 0) @ own["down"]
-    return norm(state) @ own["last"], looks
+        state = after + np.maximum(KIT.norm(after) @ own["up"], 0) @ own["down"]
+    return KIT.norm(state) @ own["last"], looks
 
 
-@pytest.mark.parametrize(("env_id", "parameters"), SHARED.CASES)
+@pytest.mark.parametrize(("env_id", "parameters"), KIT.CASES)
 @pytest.mark.parametrize("loops", [1, 3])
 def test_each_loop_is_one_look_up_from_the_answers_state(env_id, parameters, loops):
-    setting, seen = SHARED.observed(env_id, parameters, episodes=12)
+    setting, seen = KIT.observed(env_id, parameters, episodes=12)
     policy = policy_of(setting, loops=loops)
-    network, own = policy.network, arrays_of(policy.network, policy.weights)
+    network, own = policy.network, KIT.arrays(policy.network, policy.weights)
     found = policy.attention(seen)
     assert [name for name, _ in found] == [f"loop {loop + 1}" for loop in range(loops)]
     for number, (row, probs) in enumerate(zip(seen[:40], policy.probs(seen), strict=False)):
-        prompt, response = row[: setting.prompt_length], row[setting.prompt_length :]
-        response = response[response != 0][-network.window :] if network.window else response
-        logits, looks = by_hand(network, own, prompt[prompt != 0], response, loops)
-        legal = probs > 1e-100
+        (prompt, response), legal = KIT.tokens_of(network, row), probs > 1e-100
+        logits, looks = by_hand(network, own, prompt, response, loops)
         np.testing.assert_allclose(np.diff(np.log(probs[legal])), np.diff(logits[legal]), atol=1e-9)
-        keys = np.concatenate([prompt, [0], response[:-1]]) != 0
+        start = network.prompt_length  # the mark's place
+        keys = [*np.flatnonzero(row[:start]), *range(start + 1, start + len(response))]
         for (_, weights), look in zip(found, looks, strict=True):
-            np.testing.assert_allclose(weights[number][:, : len(keys)][:, keys], look, atol=1e-12)
-            assert weights[number].sum() == pytest.approx(network.heads * bool(keys.any()))
+            np.testing.assert_allclose(weights[number][:, keys], look, atol=1e-12)
+            assert weights[number].sum() == pytest.approx(network.heads * bool(keys))
 
 
 def test_loops_compose_bit_for_bit():
-    setting, seen = SHARED.observed(POINTERS, {}, episodes=30)
+    setting, seen = KIT.observed(POINTERS, {}, episodes=30)
     network = policy_of(setting).network
-    own = {name: torch.from_numpy(a) for name, a in arrays_of(network, policy_of(setting).weights).items()}
+    own = {name: torch.from_numpy(a) for name, a in KIT.arrays(network, policy_of(setting).weights).items()}
     rows = torch.from_numpy(network.see(seen)).long()[:, None]
     tokens, asked = rows[:, 0, :-2], rows[:, :, -2:]
 
     def think(loops, state=None):
-        return network.think(
-            own, tokens, torch.cat([asked[..., :1], torch.full_like(asked[..., :1], loops)], -1), state
-        )
+        places = asked[..., :1]
+        return network.think(own, tokens, torch.cat([places, torch.full_like(places, loops)], dim=-1), state)
 
     for before, after in ((1, 1), (2, 3), (4, 0)):
         assert torch.equal(think(after, think(before)), think(before + after))

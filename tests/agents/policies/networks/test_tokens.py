@@ -67,6 +67,17 @@ def test_padding_in_front_is_left_out_and_changes_nothing(name, kept):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
 
 
+@tokens
+def test_batches_of_prompts_of_different_lengths_join(name):
+    trainer = KIT.KIT.trainer_of("TheoryBench/LastWrite-v0", policy=name)
+    parts = [trainer.samples(trainer.collect(8, stage=stage)) for stage in (3, 9, 5)]
+    assert len({part.encoded.shape[-1] for part in parts}) == 3
+    joined = parts[0].joined(parts[1]).joined(parts[2])
+    softmax, weights = trainer.softmax, torch.as_tensor(moved(trainer.softmax))
+    one_by_one = torch.cat([softmax.step_logits(weights, part.encoded[0]) for part in parts])
+    np.testing.assert_allclose(softmax.step_logits(weights, joined.encoded[0]), one_by_one, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", attending)
 def test_attention_is_a_distribution_over_tokens_up_to_the_answer(name):
     setting, seen = observed(MACHINE, {"N": 3, "T": 5})
@@ -114,7 +125,7 @@ def test_as_many_weights_as_stated(name, layers, weights):
     assert sum(network.counts) == len(network.start(0)) == weights
 
 
-@pytest.mark.parametrize("name", ["transformer", "tape", "phalanx"])
+@pytest.mark.parametrize("name", [name for name in KIT.TOKENS if name != "kgram"])
 def test_heads_must_share_the_width(name):
     with pytest.raises(ParameterError, match="a multiple of heads = 3"):
         small(name, lookup("Toy/Copy-v0").make_setting({}), heads=3)

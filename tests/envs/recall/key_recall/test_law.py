@@ -11,9 +11,12 @@ from scipy import special
 from theorybench.envs.recall.key_recall.law import (
     head_attention,
     lag_weights,
+    majority_value,
+    mean_majority,
     memory_bits,
     smallest_gap,
     suffix_value,
+    too_long_value,
 )
 
 
@@ -75,3 +78,38 @@ def test_attention_is_a_softmax_of_cosines_of_contexts(order, length, sharpness,
     expected = np.zeros(12)
     expected[12 - len(scores) :] = special.softmax(scores)
     np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize(("balls", "boxes"), [(1, 3), (2, 2), (3, 4), (5, 3)])
+def test_the_fullest_box_by_all_throws(balls, boxes):
+    throws = itertools.product(range(boxes), repeat=balls)
+    expected = np.mean([np.bincount(throw, minlength=boxes).max() for throw in throws])
+    assert mean_majority(balls, boxes) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_most_that_the_end_of_a_key_tells_by_simulation():
+    rng, count = np.random.default_rng(0), 40_000
+    keys = rng.random((count, 36)).argsort(axis=1)[:, :16]
+    values = rng.integers(4, size=keys.shape)
+    alike = keys % 6 == keys[:, :1] % 6
+    counts = np.stack([(alike & (values == value)).sum(axis=1) for value in range(4)], axis=1)
+    ties = (counts == counts.max(axis=1, keepdims=True)) / (counts == counts.max(axis=1, keepdims=True)).sum(axis=1)[
+        :, None
+    ]
+    right = ties[np.arange(count), values[:, 0]]
+    expected = majority_value(1, key_length=2, symbols=6, values=4, pairs=16)
+    assert abs(right.mean() - expected) <= 4 * right.std() / count**0.5
+    assert expected == pytest.approx(0.582622, abs=1e-6)
+
+
+def test_too_long_a_context_finds_one_key_in_four_by_simulation():
+    """Attention goes to the pair whose value before, and then whose key, is most alike; the first has none before."""
+    rng, count, n = np.random.default_rng(1), 20_000, 16
+    keys = rng.random((count, 36)).argsort(axis=1)[:, :n]
+    values = rng.integers(4, size=keys.shape)
+    asked = rng.integers(n, size=count)
+    question, rows = keys[np.arange(count), asked], np.arange(count)
+    alike = 9 * (values[:, :-1] == values[:, -1:]) + 3 * (keys[:, 1:] // 6 == question[:, None] // 6)
+    closest = 1 + (alike + (keys[:, 1:] % 6 == question[:, None] % 6)).argmax(axis=1)
+    right = (values[rows, closest] == values[rows, asked]).mean()
+    assert right == pytest.approx(too_long_value(values=4, pairs=n), abs=0.015)

@@ -11,6 +11,7 @@ from theorybench.envs.recall.tagged_bag.policies import CountingPolicy, Posterio
 
 ID = "TheoryBench/TaggedBag-v0"
 CLAIM = {claim.id.removeprefix("tagged-bag-"): claim for claim in tb.claims(ID)}
+STUDY = {study.id: study for study in tb.studies(ID)}
 
 
 def altered(name, **changes):
@@ -80,8 +81,8 @@ def test_what_depends_on_order_or_counts_is_seen(name, check_claim):
     [
         ("network", "leaky-1", "holds"),
         ("network", "pooled", "fails"),
-        ("transformer", "pooled", "fails"),
-        ("transformer", "leaky-1", "fails"),
+        ("groups", "pooled", "holds"),
+        ("groups", "leaky-1", "fails"),
     ],
 )
 def test_scores_are_held_against_the_bound(name, rule, verdict, check_claim):
@@ -91,11 +92,11 @@ def test_scores_are_held_against_the_bound(name, rule, verdict, check_claim):
     assert check_claim(CLAIM[name], learner=learner).verdict == verdict
 
 
-def test_a_chance_policy_is_below_both_bounds(check_claim):
+def test_chance_is_below_both_bounds(check_claim):
     def learner(lab, agent, seed, budget, hyperparameters):
         return lab.oracle.reference_policy
 
-    assert check_claim(CLAIM["transformer"], learner=learner).verdict == "holds"
+    assert check_claim(CLAIM["groups"], learner=learner).verdict == "holds"
     assert check_claim(CLAIM["network"], learner=learner).verdict == "fails"
 
 
@@ -109,3 +110,35 @@ def test_rearranged_readings_are_the_same_ones():
     readings, rng = np.arange(12).reshape(3, 4), np.random.default_rng(0)
     assert (np.sort(permuted(rng, readings), axis=1) == readings).all()
     assert (np.bincount(doubled(rng, readings).ravel()) == 2).all()
+
+
+def test_the_study_of_rules_shows_laws_and_leaks():
+    rules, leaks = STUDY["tagged-bag-mixing"].result().charts
+    law, optimum = rules.series[:2]
+    assert np.abs(np.subtract(optimum.y, law.y)).max() < 0.012 and law.group == optimum.group == "optimum"
+    pooled = next(series for series in rules.series if series.group == "pooled")
+    assert max(pooled.y) < 0.56 and rules.levels[0].y == 0.25
+    law, same, uneven = leaks.series
+    assert same.y == pytest.approx(law.y, abs=1e-12) and min(np.subtract(uneven.y, law.y)) > 0
+
+
+@pytest.mark.rotating
+def test_the_study_of_networks_shows_where_they_look():
+    study = STUDY["tagged-bag-looking"]
+    result = dataclasses.replace(study, run=dataclasses.replace(study.run, networks=("bag",), budget=2_560)).result(
+        0, 2
+    )
+    chart, table = result.charts[0], result.tables[0]
+    trained, even = chart.series
+    assert trained.y[0] == 1.0 == even.y[0] and even.y[-1] == pytest.approx(0.25, abs=1e-6)
+    assert (np.subtract(trained.y, even.y) > -0.02).all()
+    assert table.rows[0][0] == "bag" and max(cell.value for cell in table.rows[0][3:]) < 1e-12
+    assert result.pictures[0].svg.startswith("<svg")
+
+
+@pytest.mark.rotating
+def test_a_transformer_depends_on_order():
+    """One update is enough: it reads places."""
+    for name in ("order", "doubled"):
+        claim = altered(name, policy="transformer", budget=64, seeds=1)
+        assert claim.check(0).verdict == "fails"
