@@ -15,7 +15,9 @@ B on these samples is at most B sqrt(tr K) / n, and symmetrisation doubles it. T
 
 The gap is that which the run made: by how much more the loss fell on the samples than on the population. (What they
 differed by at the start, the run has not chosen, and is of order 1/sqrt(n) by itself. It is 0 for DPO from the
-reference, where every sample's loss is ln 2.) S is the *sharing*: K is positive semi-definite, so S lies in [0, 1]. It is 1 where all samples have one gradient, and
+reference, where every sample's loss is ln 2.)
+
+S is the *sharing*. K is positive semi-definite, so S lies in [0, 1]. It is 1 where all samples have one gradient, and
 1/n where no two samples' gradients overlap: then the bound says nothing but that the gap is at most twice the drop. It
 is less where samples pull against each other, as those with noisy labels do once the loss has stopped: tr K grows on.
 

@@ -207,11 +207,13 @@ def _path(place: Any, findings: Sequence[Finding], width: float) -> None:
         if len(curves[name]):
             lines.plot(curves["times"], curves[name], color=colour, linewidth=1.4, label=label)
     _titled(lines, "path: what the run makes", "time of the flow", "loss")
+    lines.set_ylim(top=1.45 * max(1e-9, *curves["bounds"], *curves["drops"]))
     _key(lines)
     kernel = np.asarray(curves["kernel"])
     largest = max(float(np.abs(kernel).max()), 1e-300)
     cells.imshow(kernel, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto")
     _titled(cells, "the kernel: red samples help each other", "samples, by label", "samples, by label")
+    cells.grid(False)
 
 
 MEMORY = Drawing(_double, _memory)

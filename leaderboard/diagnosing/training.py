@@ -28,8 +28,8 @@ def path(case: Case) -> list[Finding]:
         "gap_error": found.gap_error,
         "drop": own.drop,
         "sharing": own.sharing,
-        "identity_1_missed_by": own.residual,
-        "identity_2_missed_by": own.sample_residual,
+        "identity_1": own.residual,
+        "identity_2": own.sample_residual,
         "samples": own.samples,
         "step": own.step,
         "time": own.time,
@@ -49,7 +49,7 @@ def meaning(found: PathResult) -> str:
     if not found.integrated:
         missed = f"its kernel gives {found.kernel_drop:.3g} for a drop of {found.drop:.3g}"
         return f"identity 1 fails, {missed}: take shorter steps, no number of the kernel means anything"
-    told = f"a gap of at most {found.bound:.3g} is expected"
+    told = f"the leading term allows a gap of {found.bound:.3g}"
     told += "" if found.gap is None else f", {found.gap:.3g} was made"
     return f"{told}; {CAVEAT}"
 

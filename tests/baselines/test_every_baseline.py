@@ -41,7 +41,10 @@ ALIKE = [
     ("rlvr-reject-easy", "TheoryBench/ThinkingSteps-v0"),
     ("rlvr-reject-easy", "TheoryBench/FactMemory-v0"),  # no answer is all right: every prompt is kept, or none
     # All prompts, or the only one, have the same certain answers.
-    *(("imitation", id) for id in ("Toy/TwoArms-v0", "TheoryBench/InductionMixture-v0", "TheoryBench/ReasoningTree-v0")),
+    *(
+        ("imitation", id)
+        for id in ("Toy/TwoArms-v0", "TheoryBench/InductionMixture-v0", "TheoryBench/ReasoningTree-v0")
+    ),
     *(("imitation", f"TheoryBench/{id}-v0") for id in ("RelativeBudget", "TrainingLength", "PreferenceBandit")),
     ("imitation", "TheoryBench/InferenceAlignment-v0"),
     # All of 41 responses are seen, and earn what they always earn.
