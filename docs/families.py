@@ -19,6 +19,8 @@ import inspect
 from pathlib import Path
 from types import ModuleType
 
+import reference_data as data
+
 import theorybench as tb
 from theorybench.envs.core.registry import lookup
 
@@ -43,22 +45,28 @@ class Family:
         return str(getattr(self.parts, "SUITE", self.name))
 
     @functools.cached_property
-    def pages(self) -> dict[str, str]:
-        """Its pages: what stands before the colon of their title, by the name of the file."""
+    def templates(self) -> dict[str, str]:
+        """The templates of its pages, by the name of the page."""
         names = dict.fromkeys((self.name, self.suite))
         files = [FOLDER / f"{name}.md.j2" for name in names] + sorted(FOLDER.glob(f"{self.name}-*.md.j2"))
-        texts = {file.name.removesuffix(".md.j2"): file.read_text(encoding="utf-8") for file in files if file.exists()}
-        return {name: text.partition("\n# ")[2].partition(":")[0] for name, text in texts.items()}
+        return {file.name.removesuffix(".md.j2"): file.read_text(encoding="utf-8") for file in files if file.exists()}
+
+    @property
+    def pages(self) -> dict[str, str]:
+        """Its pages, once its suite is measured: what stands before the colon of their title, by their name."""
+        if self.suite not in data.suites():
+            return {}
+        return {name: text.partition("\n# ")[2].partition(":")[0] for name, text in self.templates.items()}
 
     @property
     def has_page(self) -> bool:
-        """Whether there is a template."""
+        """Whether there is a page."""
         return bool(self.pages)
 
     def page_of(self, id: str) -> str:
         """Return the name of the page that tells the story of a setting."""
         link = f"(settings/{id.partition('/')[2]}.md)"
-        told = [page for page in self.pages if link in (FOLDER / f"{page}.md.j2").read_text(encoding="utf-8")]
+        told = [page for page, text in self.templates.items() if link in text]
         return told[0] if told else self.name
 
     @functools.cached_property

@@ -33,7 +33,7 @@ import offline_page
 import reference_data as data
 import setting_page
 from agent_groups import curve_groups
-from families import Family, families, families_with_pages, family_name, shipped_settings
+from families import Family, families, family_name, shipped_settings
 
 from theorybench.agents.api.loading import resolve_agent
 from theorybench.envs.core.errors import TheoryBenchError
@@ -101,10 +101,15 @@ def measure_suite(name: str, only: str = "") -> None:
         drawn = _draw_curves(name, board, agents, only)
     if name == language_page.SUITE:
         drawn += language_page.draw(PICTURES)
-    for family in families_with_pages():
+    for family in measured_families():
         if family.suite == name and hasattr(family.parts, "measured"):
             family.parts.measured(folder, records)
     _keep(measured, kept | _shrunk(drawn))
+
+
+def measured_families() -> list[Family]:
+    """Return the families that have templates of pages, whether or not there are numbers for these yet."""
+    return [family for family in families().values() if family.templates]
 
 
 def sample_core(folder: str = "") -> None:
@@ -276,7 +281,7 @@ def parts() -> dict[str, Callable[[], None]]:
     found[setting_page.NAME] = measure_episodes
     found[offline_page.SUITE] = measure_offline
     found[mezo_page.NAME] = partial(mezo_page.measure, ROOT / "results" / mezo_page.NAME, PICTURES, _shrunk)
-    for family in families_with_pages():
+    for family in measured_families():
         for kind, measure in (("claims", measure_claims), ("studies", measure_studies)):
             found[f"{kind}-{family.name}"] = partial(measure, family)
         if family.draws:

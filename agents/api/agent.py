@@ -118,7 +118,7 @@ def mismatch(agent: Any, setting: Setting | type[Setting]) -> str:
 
 
 def learns(agent: Any) -> bool:
-    """Return whether an agent, or a class of agents, is trained: by feedback, or by the oracle on the shared trainer."""
+    """Return whether an agent, or a class of them, is trained: by feedback, or by the oracle on the shared trainer."""
     return getattr(agent, "feedback", "reward") != "none" or hasattr(agent, "train_runs")
 
 

@@ -1,7 +1,7 @@
 """The loss-path kernel of a registered agent: its own loss on data that it draws, from where it starts.
 
-Offline learners state their data at once (`GradientAgent.fixed_data`) and a loss that is a mean over them; the loss of a
-batch of one is then that of one sample. Where the loss holds statistics of the whole batch, such as KTO's baseline and
+Offline learners draw all data at once (`GradientAgent.fixed_data`), and where their loss is a mean over them, that of a
+batch of one is the loss of one sample. Where the loss holds statistics of the whole batch, such as KTO's baseline and
 DDRO's share of good labels, there is no loss of one sample and no kernel: this is found by trying, not by name.
 """
 

@@ -15,8 +15,11 @@ B on these samples is at most B sqrt(tr K) / n, and symmetrisation doubles it. T
 
 The gap is that which the run made: by how much more the loss fell on the samples than on the population. (What they
 differed by at the start, the run has not chosen, and is of order 1/sqrt(n) by itself. It is 0 for DPO from the
-reference, where every sample's loss is ln 2.) S is the *sharing*: K is positive semi-definite, so S lies in [0, 1]. It is 1 where all samples have one gradient, and
-1/n where no two samples' gradients overlap: then the bound says nothing but that the gap is at most twice the drop.
+reference, where every sample's loss is ln 2.)
+
+S is the *sharing*. K is positive semi-definite, so S lies in [0, 1]. It is 1 where all samples have one gradient, and
+1/n where no two samples' gradients overlap: then the bound says nothing but that the gap is at most twice the drop. It
+is less where samples pull against each other, as those with noisy labels do once the loss has stopped: tr K grows on.
 
 It is no certificate. The kernel is the sample's own, and the term that pays for that, the stability of the run, is left
 out; the form above is derived here. Nor does it rank policy classes: see the claims, `theorybench claims loss-path`.
@@ -59,7 +62,8 @@ class PathResult:
         start: L(0).
         end: L(T).
         kernel_drop: sum_ij K_ij / n^2, which identity 1 says is the drop.
-        sample_residual: the largest |l_i(0) - l_i(T) - sum_j K_ij / n|: identity 2.
+        sample_residual: the largest |l_i(0) - l_i(T) - sum_j K_ij / n|, by how much identity 2 misses, as a share of
+            the largest |l_i(0) - l_i(T)|.
         trace: tr K.
         gap: by how much more the loss fell on the samples than on the population; None if unknown.
         weights: parameters at T, shaped like those at the start.
@@ -195,7 +199,7 @@ def _followed(
             weights = weights - step * own.mean(0).reshape(weights.shape).to(weights.dtype)
     times, drops, traces, gaps = np.array(curves).T
     gaps = gaps - gaps[0]
-    rows = kernel.sum(1) / count
+    rows, moved = kernel.sum(1) / count, first - losses
     return PathResult(
         samples=count,
         step=step,
@@ -203,7 +207,7 @@ def _followed(
         start=float(first.mean()),
         end=float(losses.mean()),
         kernel_drop=float(rows.mean()),
-        sample_residual=float((first - losses - rows).abs().max()),
+        sample_residual=_share(float((moved - rows).abs().max()), float(moved.abs().max())),
         trace=float(kernel.trace()),
         gap=None if population is None else float(gaps[-1]),
         weights=weights,

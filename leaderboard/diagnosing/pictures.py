@@ -199,6 +199,24 @@ def _flow_height(findings: Sequence[DiagnosticFinding], width: float) -> float:
     return 1.0 + 0.25 * len(findings)
 
 
+def _path(place: Any, findings: Sequence[DiagnosticFinding], width: float) -> None:
+    """Draw bound, drop and gap against time, and the kernel with its samples ordered by label."""
+    (curves,) = (one.curves for one in findings)
+    lines, cells = _panels(place, width)
+    for name, label, colour in (("bounds", "the bound", GIVEN), ("drops", "training drop", BEST), ("gaps", "gap", OWN)):
+        if len(curves[name]):
+            lines.plot(curves["times"], curves[name], color=colour, linewidth=1.4, label=label)
+    _titled(lines, "path: what the run makes", "time of the flow", "loss")
+    lines.set_ylim(top=1.45 * max(1e-9, *curves["bounds"], *curves["drops"]))
+    _key(lines)
+    kernel = np.asarray(curves["kernel"])
+    largest = max(float(np.abs(kernel).max()), 1e-300)
+    cells.imshow(kernel, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto")
+    _titled(cells, "the kernel: red samples help each other", "samples, by label", "samples, by label")
+    cells.grid(False)
+
+
 MEMORY = Drawing(_double, _memory)
 TOKENS = Drawing(_tokens_height, _tokens)
+PATH = Drawing(_double, _path)
 FLOW = Drawing(_flow_height, _flow)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from theorybench.leaderboard.diagnosing import parts, pictures
+from theorybench.leaderboard.diagnosing import parts, pictures, training
 from theorybench.leaderboard.diagnosing.finding import DiagnosticCase, DiagnosticFinding
 
 
@@ -26,5 +26,6 @@ DIAGNOSTICS = {
     "memory": Diagnostic(parts.memory, pictures.MEMORY),
     "influence": Diagnostic(parts.influence, pictures.TOKENS),
     "attention": Diagnostic(parts.attention, pictures.TOKENS),
+    "path": Diagnostic(training.path, pictures.PATH, of_agents=True),
     "zero-flow": Diagnostic(parts.flow, pictures.FLOW),
 }

@@ -22,6 +22,7 @@ _MEZO = "theorybench.leaderboard.evidence.mezo"
 TOOLS = {
     "mezo": Tool("TheoryBench/TreeMarkovChain-v0", f"{_MEZO}.claims:CLAIMS", f"{_MEZO}.study:STUDIES"),
     "zero-flow": Tool("TheoryBench/TreeMarkovChain-v0", "theorybench.leaderboard.diagnosing.claims:CLAIMS", ""),
+    "loss-path": Tool("TheoryBench/PreferenceBandit-v0", "theorybench.leaderboard.diagnosing.path_claims:CLAIMS", ""),
 }
 
 

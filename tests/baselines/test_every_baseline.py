@@ -12,7 +12,7 @@ import pytest
 import theorybench as tb
 from theorybench import baselines
 from theorybench.agents import Agent, hyperparameters, list_agents, make_agent, train
-from theorybench.agents.api.agent import mismatch
+from theorybench.agents.api.agent import learns, mismatch
 from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
@@ -40,6 +40,13 @@ ALIKE = [
     ("rlvr-reject-easy", "TheoryBench/StepSizes-v0"),
     ("rlvr-reject-easy", "TheoryBench/ThinkingSteps-v0"),
     ("rlvr-reject-easy", "TheoryBench/FactMemory-v0"),  # no answer is all right: every prompt is kept, or none
+    # All prompts, or the only one, have the same certain answers.
+    *(
+        ("imitation", id)
+        for id in ("Toy/TwoArms-v0", "TheoryBench/InductionMixture-v0", "TheoryBench/ReasoningTree-v0")
+    ),
+    *(("imitation", f"TheoryBench/{id}-v0") for id in ("RelativeBudget", "TrainingLength", "PreferenceBandit")),
+    ("imitation", "TheoryBench/InferenceAlignment-v0"),
     # All of 41 responses are seen, and earn what they always earn.
     *((name, "TheoryBench/InferenceAlignment-v0") for name in ("prm-sample", "dprm-sample", "soft-best-of-n")),
 ]
@@ -103,11 +110,11 @@ def test_every_promise_of_an_agent_holds_and_seeds_count(name, env_id, short):
         assert not np.array_equal(first.policy.probs(seen), other.policy.probs(seen))
 
 
-#: Those that learn from episodes: privileged ones spend none.
+#: Those that learn from episodes.
 LEARNERS = [
     (name, env_id)
     for name, env_id in PAIRS
-    if "policy" in hyperparameters(make_agent(name)) and not agent_class(name).privileged
+    if "policy" in hyperparameters(make_agent(name)) and learns(agent_class(name))
 ]
 
 

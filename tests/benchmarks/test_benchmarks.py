@@ -87,6 +87,15 @@ pytestmark = pytest.mark.slow
             ["setting", "TheoryBench/RewardTeacher-v0", "goal: KL at most 0.01 nats: all reached"],
         ),
         (
+            "positions.py",
+            ["--quick"],
+            [
+                f"{task} {name} "
+                for task in ("addition", "interleaved", "marker", "blanks")
+                for name in ("transformer", "tape", "tape[adapt=False]", "phalanx", "looped", "gained by moving")
+            ],
+        ),
+        (
             "turns.py",
             ["--seeds", "1"],
             [f"{name} " for name in ("KFoldComposition", "Countdown", "RelativeBudget")],

@@ -192,8 +192,12 @@ def test_every_setting_that_ships_has_a_family_and_every_page_of_a_family_its_su
 
 
 def test_what_can_be_measured_is_what_there_is():
-    measured = {file.stem for file in data.FOLDER.glob("*.json")}
-    assert measured | {"core", "core-sample"} == set(measure.parts()), "the suite core may still be without numbers"
+    measured, known = {file.stem for file in data.FOLDER.glob("*.json")}, set(measure.parts())
+    waiting = [family for family in measure.measured_families() if not family.has_page]
+    later = {f"{kind}-{family.name}" for family in waiting for kind in ("claims", "studies", "pictures")}
+    later |= {"core", "core-sample", *(family.suite for family in waiting)}
+    assert measured <= known
+    assert known - measured <= later, "the suite core, and that of a family without a page, may be without numbers"
 
 
 @pytest.mark.parametrize("kind", ["claims", "studies"])
