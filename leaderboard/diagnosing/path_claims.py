@@ -22,7 +22,7 @@ BITS, WEIGHT = 6, 0.3
 SAMPLES = 40
 
 
-class Flow(NamedTuple):
+class PathFlow(NamedTuple):
     """How the flow is integrated."""
 
     step: float = 0.2
@@ -32,11 +32,11 @@ class Flow(NamedTuple):
 
 
 #: As the tables are made.
-TABLED = Flow()
+TABLED = PathFlow()
 
 
 @functools.cache
-def dpo(policy: str, pairs: int, seed: int, flow: Flow = TABLED, *, population_sign: int = 1) -> PathResult:
+def dpo(policy: str, pairs: int, seed: int, flow: PathFlow = TABLED, *, population_sign: int = 1) -> PathResult:
     """Follow DPO (beta = 1) from the reference, on pairs of uniform responses in the hypercube with one context.
 
     Args:
@@ -77,7 +77,7 @@ class ClosedForm(Predicted):
     """The bound of a flow whose solution is known: l_i = (w_i - y_i)^2 / 2, of which samples share all w or nothing."""
 
     shared: bool
-    flow: Flow
+    flow: PathFlow
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Integrate it."""
@@ -101,7 +101,7 @@ def targets() -> np.ndarray:
 class DPOTable(Predicted):
     """Runs of DPO for each class and number of pairs."""
 
-    flow: Flow = TABLED
+    flow: PathFlow = TABLED
     population_sign: int = 1
     classes: tuple[str, str] = CLASSES
 
@@ -168,7 +168,7 @@ claim = ClaimMaker("path", words={"source": "arXiv 2506.11357, its kernel; ident
 CLAIMS = (
     claim(
         "disjoint",
-        ClosedForm(prediction=lambda oracle: 2 * _drop(oracle), shared=False, flow=Flow(0.1, 200.0)),
+        ClosedForm(prediction=lambda oracle: 2 * _drop(oracle), shared=False, flow=PathFlow(0.1, 200.0)),
         statement="If no two samples share a parameter the bound is twice the drop: the run says nothing of the gap",
         falsified_by="steps of Euler that are twenty times as long",
         formula="2 x sum y^2 (1 - e^(-2T/n)) / (2n)",
@@ -178,7 +178,7 @@ CLAIMS = (
     claim(
         "identical",
         ClosedForm(
-            prediction=lambda oracle: float(-np.expm1(-6.0) / np.sqrt(SAMPLES)), shared=True, flow=Flow(0.02, 3.0)
+            prediction=lambda oracle: float(-np.expm1(-6.0) / np.sqrt(SAMPLES)), shared=True, flow=PathFlow(0.02, 3.0)
         ),
         statement="If all samples are the same the bound is twice the drop over sqrt(n)",
         falsified_by="steps of Euler that are twenty times as long",

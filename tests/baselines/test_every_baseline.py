@@ -65,8 +65,8 @@ PAIRS = [
     for name in OURS
     for env_id in (FEW if name.startswith("trl-") else IDS)
     if not mismatch(agent_class(name), lookup(env_id).setting)
-    # They take no turns, which illegal actions ask for.
-    and not (name in ("trl-kto", "trl-rloo") and env_id == "Toy/Copy-v0")
+    # The others take no turns, which illegal actions ask for.
+    and not (name.startswith("trl-") and name != "trl-grpo" and env_id == "Toy/Copy-v0")
 ]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.environments.canvas import BAD, GIVEN, GOOD, SAID, Cell, CellRow
+from theorybench.envs.core.environments.canvas import GIVEN, GOOD, SAID, Cell, CellRow
 from theorybench.envs.core.environments.render import Renderer, Scene, described, status
 from theorybench.envs.recall.last_write.setting import LastWrite
 
@@ -13,7 +13,7 @@ _BOXES, _NAMES = 32, 16
 
 
 class LastWriteRenderer(Renderer):
-    """The stream: writes in green, decoys in red, fillers in grey, the write that counts in orange."""
+    """The stream: writes in green, decoys and fillers in grey, the write that counts in orange."""
 
     def text(self, setting: LastWrite, scene: Scene) -> str:
         """Describe an episode; the last write stands in brackets."""
@@ -29,7 +29,7 @@ class LastWriteRenderer(Renderer):
     def rows(self, setting: LastWrite, scene: Scene) -> list[CellRow]:
         """Show the stream in rows of boxes, then the answer."""
         names, place = _names(setting, scene), _place(setting, scene)
-        faces = {"w": GOOD, "d": BAD, "f": GIVEN, "·": GIVEN}
+        faces = {"w": GOOD, "d": GIVEN, "f": GIVEN, "·": GIVEN}
         boxes = [Cell(name, SAID if k == place else faces[name[0]]) for k, name in enumerate(names)]
         lines = [boxes[k : k + _BOXES] for k in range(0, len(boxes), _BOXES)]
         found = [CellRow("prompt" if k == 0 else "", tuple(line), 12 / _BOXES) for k, line in enumerate(lines)]

@@ -12,7 +12,7 @@ from theorybench.agents.diagnostics.offline_path import agent_path
 from theorybench.agents.diagnostics.path import loss_path
 from theorybench.envs.core.errors import AgentError, ParameterError
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.diagnosing.path_claims import Flow, dpo
+from theorybench.leaderboard.diagnosing.path_claims import PathFlow, dpo
 from theorybench.leaderboard.diagnosing.training import CAVEAT, heat_map, meaning
 
 BANDIT, LABELS = "TheoryBench/PreferenceBandit-v0", "TheoryBench/GoodBadLabels-v0"
@@ -61,11 +61,11 @@ def test_the_kernel_is_the_integral_of_the_tangent_kernel():
 
 
 def test_steps_of_euler_are_caught_and_it_is_said():
-    found = dpo("features", 50, 0, Flow(2.0, 60.0, midpoint=False))
+    found = dpo("features", 50, 0, PathFlow(2.0, 60.0, midpoint=False))
     assert (found.kernel_drop, found.drop) == pytest.approx((0.309, 0.171), abs=6e-4) and not found.integrated
     told = meaning(found)
     assert told.startswith("identity 1 fails") and CAVEAT not in told
-    fine = dpo("features", 50, 0, Flow(0.2, 4.0))
+    fine = dpo("features", 50, 0, PathFlow(0.2, 4.0))
     assert fine.integrated and fine.residual < 6e-3 and meaning(fine).endswith(CAVEAT)
 
 
@@ -75,13 +75,13 @@ def test_samples_that_pull_against_each_other_share_less_than_nothing():
 
 
 def test_the_step_is_halved_until_the_identity_holds():
-    rough, held = dpo("features", 50, 0, Flow(3.0, 12.0)), dpo("features", 50, 0, Flow(3.0, 12.0, halvings=6))
+    rough, held = dpo("features", 50, 0, PathFlow(3.0, 12.0)), dpo("features", 50, 0, PathFlow(3.0, 12.0, halvings=6))
     assert not rough.integrated and held.integrated and held.step < rough.step
     assert held.time == rough.time == 12.0
 
 
 def test_curves_begin_at_nothing_and_end_at_the_numbers():
-    found = dpo("table", 50, 0, Flow(0.2, 4.0))
+    found = dpo("table", 50, 0, PathFlow(0.2, 4.0))
     assert found.times[0] == found.drops[0] == found.bounds[0] == found.gaps[0] == 0
     assert (found.times[-1], found.drops[-1], found.bounds[-1], found.gaps[-1]) == pytest.approx(
         (found.time, found.drop, found.bound, found.gap)

@@ -5,17 +5,17 @@ import dataclasses
 import pytest
 
 import theorybench as tb
-from theorybench.leaderboard.diagnosing.path_claims import Flow
+from theorybench.leaderboard.diagnosing.path_claims import PathFlow
 
 CLAIMS = {claim.id.removeprefix("path-"): claim for claim in tb.claims("loss-path")}
 #: What breaks each: changes of its experiment.
 BROKEN = {
-    "disjoint": {"flow": Flow(40.0, 200.0, midpoint=False)},
-    "identical": {"flow": Flow(0.4, 3.0, midpoint=False)},
-    "identities": {"flow": Flow(2.0, 60.0, midpoint=False)},
-    "bounds": {"flow": Flow(2.0, 60.0), "population_sign": -4},
-    "table": {"flow": Flow(2.0, 60.0), "classes": ("table", "features")},
-    "ranks-nothing": {"flow": Flow(2.0, 60.0), "classes": ("table", "table")},
+    "disjoint": {"flow": PathFlow(40.0, 200.0, midpoint=False)},
+    "identical": {"flow": PathFlow(0.4, 3.0, midpoint=False)},
+    "identities": {"flow": PathFlow(2.0, 60.0, midpoint=False)},
+    "bounds": {"flow": PathFlow(2.0, 60.0), "population_sign": -4},
+    "table": {"flow": PathFlow(2.0, 60.0), "classes": ("table", "features")},
+    "ranks-nothing": {"flow": PathFlow(2.0, 60.0), "classes": ("table", "table")},
 }
 EVERY = [
     pytest.param(name, marks=[pytest.mark.slow] if name in ("disjoint", "identities") else [pytest.mark.rotating])
