@@ -50,70 +50,46 @@ AGENTS = (
 #: How far colours move from row to row of the table, so that relatives in different rows differ.
 _SHIFT = 3
 _DASHES = ("dash", "dot", "dashdot")
-#: Shares of white in the colours of variants. What variants are called: those in a line never occur of one agent.
+#: Shares of white in the colours of variants. What variants are called: those in a row never meet of one agent.
 SHADES = (0.0, 0.25, 0.45)
+# fmt: off
 VARIANTS = (
     (
-        "tuned",
-        "accurate",
-        "residual",
-        "correlated",
-        "one-step",
-        "moment-ladder",
-        "plain-small",
-        "half-half",
-        "pilot-best",
+        "tuned", "accurate", "residual", "correlated", "one-step", "moment-ladder", "plain-small", "half-half",
+        "pilot-best", "tape", "after-0", "pooled", "blind", "last-word",
     ),
     (
-        "network",
-        "true-labels",
-        "two-stage-0.3",
-        "forward-until-zero",
-        "three-steps",
-        "persistent-ladder",
-        "smoothed",
-        "each-once-then-best",
-        "pilot-smaller",
+        "network", "true-labels", "two-stage-0.3", "forward-until-zero", "three-steps", "persistent-ladder",
+        "smoothed", "each-once-then-best", "pilot-smaller", "mlp", "after-1", "leaky-1", "window-7",
     ),
     (
-        "table",
-        "reject-easy",
-        "round-robin",
-        "two-stage-3",
-        "everything",
-        "to-convergence",
-        "steep-ladder",
-        "smoothed-small",
-        "paper-split",
-        "pilot-smallest",
-        "histories",
-    ),
-    ("transformer", "greedy", "agree", "two-stage-30", "stop-at-3", "each-degree-once", "two-phase", "pilot-rescaled"),
-    (
-        "offline",
-        "plain gradient",
-        "disagree",
-        "deploy",
-        "stop-at-1",
-        "first-moment-only",
-        "until-correlated",
-        "exponents-alone",
+        "table", "reject-easy", "round-robin", "two-stage-3", "everything", "to-convergence", "steep-ladder",
+        "smoothed-small", "paper-split", "pilot-smallest", "histories", "rotary", "after-2", "leaky-2", "window-15",
     ),
     (
-        "ridge to reference",
-        "Markov",
-        "informed, no rungs",
-        "network from chance",
-        "theory",
-        "keep",
-        "stop-at-0",
-        "full-moment",
-        "anneal",
+        "transformer", "greedy", "agree", "two-stage-30", "stop-at-3", "each-degree-once", "two-phase",
+        "pilot-rescaled", "after-3", "leaky-4", "window-31",
     ),
-    ("ipo", "two terms", "no rungs", "from chance", "stop"),
-    ("process rewards", "stage by stage", "language model", "less exploration", "network transformer"),
-    ("informed", "network tuned"),
+    (
+        "offline", "plain gradient", "disagree", "deploy", "stop-at-1", "first-moment-only", "until-correlated",
+        "exponents-alone", "phalanx", "after-4", "sampled",
+    ),
+    (
+        "ridge to reference", "Markov", "informed, no rungs", "network from chance", "theory", "keep", "stop-at-0",
+        "full-moment", "anneal", "window", "after-5",
+    ),
+    (
+        "ipo", "two terms", "no rungs", "from chance", "stop", "looped", "after-6",
+    ),
+    (
+        "process rewards", "stage by stage", "language model", "less exploration", "network transformer", "kgram",
+        "after-7",
+    ),
+    (
+        "informed", "network tuned", "bag", "after-8",
+    ),
 )
+# fmt: on
 
 
 @dataclasses.dataclass(frozen=True)

@@ -124,18 +124,21 @@ def test_points_at_which_an_axis_cuts_have_arrows():
 
 
 def test_an_agent_that_ships_has_one_style_everywhere_and_no_two_agents_share_it():
-    labels = {(e.agent, e.label or e.agent) for name in list_suites() for e in named_suite(name).agents}
-    named = {label: agent_style(agent.partition("[")[0], label) for agent, label in labels}
+    suites = {
+        name: {(e.agent.partition("[")[0], e.label or e.agent) for e in named_suite(name).agents}
+        for name in list_suites()
+    }
     shipped = {name for name in tb.list_agents() if agent_class(name).__module__.startswith("theorybench.")}
     drawn_as_lines = {name for name in shipped if getattr(agent_class(name), "privileged", False)} | {"reference"}
     assert shipped - drawn_as_lines - {"constant", "memoriser"} <= set(AGENTS)
-    learners = {label: own for label, own in named.items() if label not in drawn_as_lines}
-    by_style: dict = {}
-    for label, own in learners.items():
-        by_style.setdefault(own, set()).add(label)
-    # Rules of several settings share styles, since they never meet; of one setting they do not.
-    alike = [{name for name in names if not name.startswith("rule, ")} for names in by_style.values()]
-    assert [names for names in alike if len(names) > 1] == [{"search", "curriculum-search"}]  # one agent
+    agents: dict = {}
+    for labels in suites.values():
+        # Rules of several settings share styles, since they never meet; of one setting they do not.
+        own = [(agent, label) for agent, label in labels if agent not in {*drawn_as_lines, "rule"}]
+        assert len({agent_style(agent, label) for agent, label in own}) == len(own)
+        for agent, label in own:
+            agents.setdefault(agent_style(agent, label), set()).add(agent)
+    assert {len(names) for names in agents.values()} == {1}
     for cls in (lookup(env_id).setting for env_id in tb.list_envs()):
         rules = getattr(cls, "rule_names", ())
         assert len({agent_style("rule", f"rule, {name}") for name in rules}) == len(rules)

@@ -75,7 +75,7 @@ FORMS = {
     "HTML in the version": (manifest(package=HTML), "package = '<script>"),
     "records of another hash": ("unsigned", lambda p: p.manifest["records"].update(sha256="0" * 64), "size or sha256"),
     "records of another size": ("unsigned", lambda p: p.manifest["records"].update(bytes=3), "another size or sha256"),
-    "fewer records than stated": ("unsigned", lambda p: p.manifest["records"].update(count=99), "holds 8 records"),
+    "fewer records than stated": ("unsigned", lambda p: p.manifest["records"].update(count=99), "holds 9 records"),
     "more records than stated": (
         "unsigned",
         lambda p: p.manifest["records"].update(count=1),

@@ -60,7 +60,7 @@ def test_every_entry_of_an_honest_submission_is_verified(bundle, parts, tmp_path
 def test_a_bundle_is_a_function_of_the_folder(results, bundle, tmp_path):
     done = submit(results[0], tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == bundle.read_bytes()
-    assert (done.runs, done.policies, done.claimed) == (8, 8, {}) and done.bytes == bundle.stat().st_size
+    assert (done.runs, done.policies, done.claimed) == (9, 9, {}) and done.bytes == bundle.stat().st_size
     with zipfile.ZipFile(bundle) as archive:
         assert archive.namelist()[:2] == ["manifest.json", "records.jsonl"] and archive.testzip() is None
 
@@ -68,7 +68,7 @@ def test_a_bundle_is_a_function_of_the_folder(results, bundle, tmp_path):
 def test_folders_are_submitted_and_verified_from_python(results, bundle, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = tb.submit(results[0])
-    assert (tmp_path / "submission.zip").read_bytes() == bundle.read_bytes() and done.policies == 8
+    assert (tmp_path / "submission.zip").read_bytes() == bundle.read_bytes() and done.policies == 9
     with pytest.raises(BundleError, match=r"cannot read another\.zip"):
         tb.verify("another.zip")
 
@@ -183,8 +183,8 @@ def test_entries_are_trained_again(parts, tmp_path):
     parts.score("table again", score=0.9, objective=0.9)
     path = parts.write(tmp_path / "it.zip")
     report = tb.verify(path)
-    assert report.tally == {"verified": 7, "reproduced": 0, "claimed": 1, "refused": 0}
-    assert repr(report) == "Report of 8 entries: 7 verified, 1 claimed"
+    assert report.tally == {"verified": 8, "reproduced": 0, "claimed": 1, "refused": 0}
+    assert repr(report) == "Report of 9 entries: 8 verified, 1 claimed"
     report = verify(path, reproduce=100, seed=1)
     assert report.tally == {"verified": 1, "reproduced": 6, "claimed": 0, "refused": 1}
     found = {entry.record.key: entry.verdict for entry in report.entries}
@@ -208,7 +208,7 @@ def test_configurations_are_trained_on_instances_that_are_drawn(bundle, tmp_path
     code, out, _ = call("verify", bundle, "--draw", 7, "--out", tmp_path / "drawn", "--workers", 1, "--json")
     told = json.loads(out)
     rows = {(row["agent"], row["environment"]): row for row in told["drawn"]}
-    assert code == 0 and len(rows) == 7
+    assert code == 0 and len(rows) == 8
     rows = {agent: row for (agent, _), row in rows.items()}
     for name in ("rlvr", "dpo-on-policy", "best-of-n", "reference"):
         assert rows[name]["trained"] is not None and not rows[name]["reason"]
@@ -231,14 +231,14 @@ def test_configurations_are_trained_on_instances_that_are_drawn(bundle, tmp_path
 @pytest.mark.rotating
 def test_the_commands_say_what_they_find(results, parts, tmp_path, call):
     code, out, _ = call("submit", results[0], "--out", tmp_path / "it.zip")
-    assert code == 0 and "8 runs and 8 policies" in out and "theorybench verify" in out
+    assert code == 0 and "9 runs and 9 policies" in out and "theorybench verify" in out
     code, out, _ = call("verify", tmp_path / "it.zip", "--workers", 1)
-    assert code == 0 and "8 entries, made by theorybench" in out and ": 8 verified" in out
+    assert code == 0 and "9 entries, made by theorybench" in out and ": 9 verified" in out
     parts.score("table", score=0.99)
     parts.change("linear", agent_label="[red]rlvr[/red] [link=http://a]x")
     path = parts.write(tmp_path / "forged.zip")
     code, out, _ = call("verify", path, "--workers", 1)
-    assert code == 1 and "7 verified, 1 refused" in out and "[red]rlvr[/red] [link=http://a]x" in out
+    assert code == 1 and "8 verified, 1 refused" in out and "[red]rlvr[/red] [link=http://a]x" in out
     assert "refused: rlvr" in out and "score = 0.99: its policy has" in out
     code, out, _ = call("verify", path, "--workers", 1, "--json")
     told = json.loads(out)
@@ -258,5 +258,5 @@ def test_a_file_that_is_refused_is_one_line_and_exit_code_1(tmp_path, call):
 @pytest.mark.rotating
 def test_entries_that_take_too_long_are_claimed(parts, tmp_path):
     report = verify(parts.write(tmp_path / "it.zip"), seconds=1e-9)
-    assert report.tally["claimed"] == 8 and not report.sound
+    assert report.tally["claimed"] == 9 and not report.sound
     assert all("within the limits: it took longer than" in entry.verdict.reason for entry in report.entries)
