@@ -1,7 +1,8 @@
 """Imitation: what a policy class learns when it is told the answers. Privileged: drawn as a line, never ranked.
 
-Where reinforcement fails one asks whether the class can hold the answer at all, or whether rewards do not lead there.
-Imitation takes rewards out of the question. Of prompts drawn as any learner gets them it minimises the cross-entropy
+Where reinforcement fails one asks whether the class can represent the answer, or whether rewards do not lead there. If
+imitation succeeds, the class can, and the difficulty lies in learning from rewards; if it fails, that may be the
+optimisation or the budget rather than the class. Of prompts drawn as any learner gets them it minimises the cross-entropy
 
     - mean over episodes of  sum_t sum_a pi*(a | s_t) ln pi(a | s_t),    s_t along the optimum's own answers,
 
@@ -16,7 +17,7 @@ Implementation details:
    right. States off that path are never seen: a policy that errs is on its own, as in language models.
 3. *All of pi\\** is matched, not one draw of it: where the optimum is random, that has less variance. Of a setting of
    pairs the two responses are drawn, and its prompts' optimum is matched.
-4. One step of Adam for each batch of `episodes_per_update`, none of which is seen twice. The step size is that of
+4. One step of Adam for each batch of `episodes_per_update`, each drawn fresh. The step size is that of
    networks, which this agent is for, and falls linearly to 0 (`decay`), so that the end is no snapshot of noise.
 
 It logs the policy after each update, and no scalars.

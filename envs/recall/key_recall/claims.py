@@ -175,7 +175,7 @@ CLAIMS: tuple[Claim, ...] = (
             prediction=lambda oracle: float(oracle.setting.S**oracle.setting.k * (oracle.setting.V - 1)),
         ),
         source="arXiv 2504.19561, effective state-size, here of a policy; the number is ours",
-        statement="Right answers depend on S^k (V - 1) numbers of the pairs, one for each value of each key but one",
+        statement="Answers for any key, uniform where it is absent, depend on S^k (V - 1) numbers of the pairs",
         falsified_by="a policy that matches the last symbol alone",
         formula="S^k (V - 1)",
     ),

@@ -47,7 +47,7 @@ class LastWrite(RecallSetting):
     The first token is a write, each later one with probability p, of a uniform value; all others are uniform over V
     decoys and F fillers. So the last write lies D tokens back, P(D >= w) = (1 - p)^w for w < T: mostly near the end,
     and sometimes anywhere. The rule to be learnt is short and the same at every length: at a write take its value, else
-    keep what you have. A gate does that in two states of mind per value. Attention has to rank writes by how recent
+    keep what you have. A gated recurrence needs V states for that, one for each value. Attention has to rank writes by how recent
     they are, at distances that training may not have shown: it trains on prompts of 1 to `trained` tokens and is scored
     on T. A sliding window does it exactly up to its length, and guesses beyond: the *cliff*.
 
@@ -99,7 +99,7 @@ class LastWrite(RecallSetting):
     *Memory.* What a beginning of the prompt leaves to be remembered is its last value: V states, log2 V bits, and rank
     V - 1 of the matrix of log-probabilities, at every cut.
 
-    *Influence.* Replace the token d places before the end by a uniform symbol of the stream. The right answer changes
+    *Influence.* Replace the token d places before the end, d < T - 1, by a uniform symbol of the stream. The right answer changes
     with probability (1 - p)^d (1 - 1/V) (p + (1 - p) V/(2 V + F)): by default .345, .204, .079 and .015 at d = 0, 5, 14
     and 30. A policy whose influence falls faster forgets; one whose influence does not fall looks at what does not
     matter.
@@ -110,8 +110,8 @@ class LastWrite(RecallSetting):
     *What is learnt from prompts of up to 16 tokens*, by `grpo` in 65,536 episodes, and is worth at T = 64, over five
     runs: `policy=phalanx,layers=1,block=8,carry=window` .842 to .846, right with probability .998 where the last write
     is at most 14 tokens back, and .25 beyond; with `carry=full` .954 to .997; `policy=transformer` .58 to .64, after
-    .94 to .99 on 16 tokens. Tokens 15 places back move the transformer's answer by .003 to .006 where .071 is right,
-    those 40 to 55 places back by .03 to .06 where .003 is.
+    .94 to .99 on 16 tokens. A token 15 places back changes the transformer's answer with probability .003 to .006 (the
+    optimum's: .071), one 40 to 55 places back with .03 to .06 (the optimum's: .003).
 
     ## References
     Sliding window recurrences (arXiv 2512.13921): local recurrences whose window is set by their blocks. Quantifying

@@ -34,14 +34,14 @@ class PointerChase(RecallSetting):
     ## Description
     The prompt shows K cells in random order, each of which says that one name points to another, then r arrows, then a
     name. The answer is the name that one comes to from there after r pointers. Each look-up needs what the one before
-    has found: the address of the answer is itself stored. A policy that answers at once must do r look-ups in its
-    forward pass; is it able to do four, having been trained on up to three? With a chain of thought it says the name
-    after each hop, and one look-up at a time is enough.
+    has found: the address of the answer is itself stored. A policy that answers at once follows all r pointers in one
+    forward pass; can it follow four, having been trained on up to three? With a chain of thought it says the name after
+    each hop, and one look-up at a time is enough.
 
     The pointers are one cycle through all names, uniform among the (K-1)! cycles. (Among all permutations a short cycle
-    would often lead back: at K = 6 and r = 8 the start itself would be the answer half of the time.) The number of hops
-    is written in unary, so that no symbol is new in longer questions. A reversed look-up goes one step back, which is
-    K - 1 steps on: keep r well below K.
+    would often lead back: at K = 6 and r = 4 the start itself would be the answer half of the time.) The number of hops
+    is written in unary, so that no symbol is new in longer questions. Following one pointer backwards is the same as
+    following K - 1 forwards, so r near K - 1 has a shortcut.
 
     ## Action Space
     `Discrete(K)`: a name. All are always legal.
@@ -75,23 +75,25 @@ class PointerChase(RecallSetting):
     a pool of prompts with r hops: one trained policy gives the whole curve of score against hops.
 
     ## What theory predicts
-    *Stopping early is worth little.* After h < r right look-ups, what is left is a guess among the K - 1 - h names that
-    have not been met, right with probability 1/(K - 1 - h): .2, .25, .333, .5 for h = 0..3 at K = 6 and R = 4, and 1
-    only for h = 4. The rules "after-0", "after-1", ... play that. With a chain of thought all names that follow are
+    *What stopping early earns.* After h < r right look-ups, what is left is a guess among the K - 1 - h names that have
+    not been met, right with probability 1/(K - 1 - h): .2, .25, .333 and .5 after 0, 1, 2 and 3 of four look-ups at
+    K = 6. The rules "after-0", "after-1", ... play that. With a chain of thought all names that follow are
     guessed too, and the chance is 1/((K - 1 - h) ... (K - R)).
 
-    *The number of look-ups.* An answer needs r + 1 sequential look-ups (`thinking`): find the start, then r cells. A
-    policy of fixed depth can do no more than it has layers for. One that loops its look-up as often as the question
-    needs (`policy="looped"`) has nothing new to learn for a longer chain. Told the answers to 512,000 questions with up
+    *The number of look-ups.* Following the pointers one at a time takes r + 1 look-ups: one to find the start, then one
+    for each cell (`setting.thinking`). Joining pointers in parallel would take about log2 r rounds, so depth alone does
+    not rule out long chains for a network of fixed depth: what follows is what trained networks learnt. One that loops
+    its look-up as often as the question needs (`policy="looped"`) has nothing new to learn for a longer chain. Told the answers to 512,000 questions with up
     to three hops (`imitation`, batches of 128), it is right with probability .999, .999, .999, .986 and .953 on
-    r = 1..5 (means of five runs, K = 6); the lowest of these runs ends at .955 and .846 on four and five hops. A plain
-    transformer of three layers is at .959, .526, .409, .212 and .061 after 192,000. With another number of loops the
+    r = 1..5 (means of five runs, K = 6, `hops=5`); the lowest of these runs ends at .955 and .846 on four and five hops.
+    A plain transformer of three layers, after 192,000, already fails within training: .959, .526, .409, then .212 and
+    .061, where chance is .167 (means of five runs). With another number of loops the
     same weights follow as many pointers as they have loops, less one: eight loops answer a question with one hop right
     in .72 of the cases, as seven pointers go once round a cycle of six.
 
-    *Memory.* To answer every question with one arrow after the cells have been read takes a state of dimension
-    K^2 - 3 K + 1 (the dimension of the travelling-salesman polytope), 19 at K = 6, 41 at K = 8, and log2 (K-1)! bits:
-    6.91 at K = 6. The right answer depends on the r cells of its chain and on the start, and on no other cell.
+    *Memory.* The log-probabilities of right answers to all questions with one arrow have rank K^2 - 3 K + 1 in what the
+    cells say (the dimension of the travelling-salesman polytope), 19 at K = 6, 41 at K = 8. A memory of one symbol
+    among (K-1)! is enough, log2 (K-1)! bits: 6.91 at K = 6. The right answer depends on the r cells of its chain and on the start, and on no other cell.
 
     ## References
     Huang, Wang, Lee: Transformers Learn to Implement Multi-step Gradient Descent with Chain of Thought
