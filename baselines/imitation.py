@@ -2,7 +2,8 @@
 
 Where reinforcement fails one asks whether the class can represent the answer, or whether rewards do not lead there. If
 imitation succeeds, the class can, and the difficulty lies in learning from rewards; if it fails, that may be the
-optimisation or the budget rather than the class. Of prompts drawn as any learner gets them it minimises the cross-entropy
+optimisation or the budget rather than the class. Of prompts drawn as any learner gets them it minimises the
+cross-entropy
 
     - mean over episodes of  sum_t sum_a pi*(a | s_t) ln pi(a | s_t),    s_t along the optimum's own answers,
 

@@ -85,10 +85,10 @@ class KeyRecall(RecallSetting):
     | S = 4, k = 3, n = 24 | .374984 | .678082 | 1 | .372549 | .374153 |
 
     ## What theory predicts
-    *Memory.* A policy that answers for any of the S^k keys, uniformly where a key is absent, remembers of the pairs what
-    has rank S^k (V - 1), and the set of pairs itself log2(C(S^k, n) V^n) bits: 108 and 64.8 by default. Right answers
-    about keys that are there need less, n (V - 1) = 48 numbers at most: give each key a vector in general position in
-    n dimensions, and keep the matrix that takes the n keys of the prompt to their values.
+    *Memory.* A policy that answers for any of the S^k keys, uniformly where a key is absent, remembers of the pairs
+    what has rank S^k (V - 1), and the set of pairs itself log2(C(S^k, n) V^n) bits: 108 and 64.8 by default. Right
+    answers about keys that are there need less, n (V - 1) = 48 numbers at most: give each key a vector in general
+    position in n dimensions, and keep the matrix that takes the n keys of the prompt to their values.
 
     *Two layers of one head suffice* (any-order induction heads): the first makes of each place a context, the weighted
     sum of the k symbols before it, the second compares contexts by their cosine. With weights proportional to 3^i
@@ -99,14 +99,14 @@ class KeyRecall(RecallSetting):
     pairs; how sharp it has to be grows with the logarithm of the number of tokens alone.
 
     That head is `policy=kgram`, 51 numbers. With `grpo` and 65,536 episodes on up to 6 pairs it scores .996 on 16, and
-    the ratio of the weights of its two lags goes from 3 to 1.69. At sqrt(3) the smallest gap would be largest, 1 - sqrt(3)/2 =
-    .133975: training finds better weights than those of the construction. A transformer of the default size, which
-    would have to find contexts by itself, scores .12 after three times the episodes, and .26 on 6 pairs.
+    the ratio of the weights of its two lags goes from 3 to 1.69. At sqrt(3) the smallest gap would be largest, 1 -
+    sqrt(3)/2 = .133975: training finds better weights than those of the construction. A transformer of the default
+    size, which would have to find contexts by itself, scores .12 after three times the episodes, and .26 on 6 pairs.
 
     *The order has to be right* (ours). A head of order 1 learns the most that the last symbol tells, the most frequent
     value behind it, which is right with probability .582622; it answers by frequency in part, and J is .52. One of
-    order k + 1 also matches the value before the key. For all pairs but the first that equals the value before the question
-    with probability 1/V, and otherwise other pairs look closer: 1/V + (1 - 1/V) (1 - 1/n) / V = .425781.
+    order k + 1 also matches the value before the key. For all pairs but the first that equals the value before the
+    question with probability 1/V, and otherwise other pairs look closer: 1/V + (1 - 1/V) (1 - 1/n) / V = .425781.
 
     ## References
     What One Cannot, Two Can: Two-Layer Transformers Provably Represent Induction Heads on Any-Order Markov Chains

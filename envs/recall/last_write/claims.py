@@ -106,7 +106,7 @@ CLAIMS: tuple[Claim, ...] = (
         "cliff",
         TrainedNumber(network="window", number=value(), prediction=_window(SEEN)),
         source=WINDOWS,
-        statement="One layer with blocks of 8 tokens, trained on up to 16, earns as much as the rule that sees the last 15 of 64",
+        statement="One layer with blocks of 8 tokens, trained on up to 16, earns as much as seeing the last 15 of 64",
         falsified_by="blocks of another length, or a state that is carried on",
         formula="1/V + (1 - 1/V) (1 - (1 - p)^15)",
         tolerance=0.02,

@@ -47,9 +47,9 @@ class LastWrite(RecallSetting):
     The first token is a write, each later one with probability p, of a uniform value; all others are uniform over V
     decoys and F fillers. So the last write lies D tokens back, P(D >= w) = (1 - p)^w for w < T: mostly near the end,
     and sometimes anywhere. The rule to be learnt is short and the same at every length: at a write take its value, else
-    keep what you have. A gated recurrence needs V states for that, one for each value. Attention has to rank writes by how recent
-    they are, at distances that training may not have shown: it trains on prompts of 1 to `trained` tokens and is scored
-    on T. A sliding window does it exactly up to its length, and guesses beyond: the *cliff*.
+    keep what you have. A gated recurrence needs V states for that, one for each value. Attention has to rank writes by
+    how recent they are, at distances that training may not have shown: it trains on prompts of 1 to `trained` tokens
+    and is scored on T. A sliding window does it exactly up to its length, and guesses beyond: the *cliff*.
 
     ## Action Space
     `Discrete(V)`: the value. All are always legal.
@@ -99,10 +99,10 @@ class LastWrite(RecallSetting):
     *Memory.* What a beginning of the prompt leaves to be remembered is its last value: V states, log2 V bits, and rank
     V - 1 of the matrix of log-probabilities, at every cut.
 
-    *Influence.* Replace the token d places before the end, d < T - 1, by a uniform symbol of the stream. The right answer changes
-    with probability (1 - p)^d (1 - 1/V) (p + (1 - p) V/(2 V + F)): by default .345, .204, .079 and .015 at d = 0, 5, 14
-    and 30. A policy whose influence falls faster forgets; one whose influence does not fall looks at what does not
-    matter.
+    *Influence.* Replace the token d places before the end, d < T - 1, by a uniform symbol of the stream. The right
+    answer changes with probability (1 - p)^d (1 - 1/V) (p + (1 - p) V/(2 V + F)): by default .345, .204, .079 and .015
+    at d = 0, 5, 14 and 30. A policy whose influence falls faster forgets; one whose influence does not fall looks at
+    what does not matter.
 
     *The cliff.* One layer of a sliding window recurrence with blocks of l tokens sees the last 2 l - 1 tokens of the
     prompt, at every T, and nothing else.

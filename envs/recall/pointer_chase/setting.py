@@ -83,17 +83,18 @@ class PointerChase(RecallSetting):
     *The number of look-ups.* Following the pointers one at a time takes r + 1 look-ups: one to find the start, then one
     for each cell (`setting.thinking`). Joining pointers in parallel would take about log2 r rounds, so depth alone does
     not rule out long chains for a network of fixed depth: what follows is what trained networks learnt. One that loops
-    its look-up as often as the question needs (`policy="looped"`) has nothing new to learn for a longer chain. Told the answers to 512,000 questions with up
-    to three hops (`imitation`, batches of 128), it is right with probability .999, .999, .999, .986 and .953 on
-    r = 1..5 (means of five runs, K = 6, `hops=5`); the lowest of these runs ends at .955 and .846 on four and five hops.
-    A plain transformer of three layers, after 192,000, already fails within training: .959, .526, .409, then .212 and
-    .061, where chance is .167 (means of five runs). With another number of loops the
+    its look-up as often as the question needs (`policy="looped"`) has nothing new to learn for a longer chain. Told the
+    answers to 512,000 questions with up to three hops (`imitation`, batches of 128), it is right with probability .999,
+    .999, .999, .986 and .953 on r = 1..5 (means of five runs, K = 6, `hops=5`); the lowest of these runs ends at .955
+    and .846 on four and five hops. A plain transformer of three layers, after 192,000, already fails within training:
+    .959, .526, .409, then .212 and .061, where chance is .167 (means of five runs). With another number of loops the
     same weights follow as many pointers as they have loops, less one: eight loops answer a question with one hop right
     in .72 of the cases, as seven pointers go once round a cycle of six.
 
     *Memory.* The log-probabilities of right answers to all questions with one arrow have rank K^2 - 3 K + 1 in what the
     cells say (the dimension of the travelling-salesman polytope), 19 at K = 6, 41 at K = 8. A memory of one symbol
-    among (K-1)! is enough, log2 (K-1)! bits: 6.91 at K = 6. The right answer depends on the r cells of its chain and on the start, and on no other cell.
+    among (K-1)! is enough, log2 (K-1)! bits: 6.91 at K = 6. The right answer depends on the r cells of its chain and on
+    the start, and on no other cell.
 
     ## References
     Huang, Wang, Lee: Transformers Learn to Implement Multi-step Gradient Descent with Chain of Thought

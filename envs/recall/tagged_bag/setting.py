@@ -113,9 +113,9 @@ class TaggedBag(RecallSetting):
     *What has to be remembered.* The log-posteriors of all sources: each reading adds to one of them. A policy that
     answers by the posterior itself therefore has a memory of rank I (C - 1) = 12.
 
-    *A soft recall leaks.* If every source has equally many readings and the vectors of tags are orthonormal, a softmax of
-    inverse temperature beta puts the weight
-    (I - 1)/(e^beta + I - 1) on readings of other sources: .75, .525, .289, .052 and .001 at beta = 0, 1, 2, 4 and 8.
+    *A soft recall leaks.* If every source has equally many readings and the vectors of tags are orthonormal, a softmax
+    of inverse temperature beta puts the weight (I - 1)/(e^beta + I - 1) on readings of other sources: .75, .525, .289,
+    .052 and .001 at beta = 0, 1, 2, 4 and 8.
 
     *Averages do not know how many there were.* The network `bag` attends over readings without positions: their order
     changes nothing, to the last bits, and neither does it if every reading occurs twice. So it holds on longer prompts,
