@@ -40,7 +40,7 @@ from theorybench.agents import make_agent, train
 from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import PolicyOfSetting
-from theorybench.envs.core.registry import lookup, register
+from theorybench.envs.core.registry import register
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import boolean, integer, preset
 from theorybench.envs.recall.oracle import RecallOracle
@@ -269,11 +269,11 @@ for task in (Addition, Marker, Blanks):
     register(f"Positions/{task.__name__}-v0", task, WrittenOracle)
 
 #: Settings, their parameters, of which n is 3 M, and episodes, by task: small enough for all to be learnt somewhat.
-TASKS: dict[str, tuple[str, dict[str, Any], int]] = {
-    "addition": ("Addition", {"trained": 3, "n": 9}, 24_000),
-    "interleaved": ("Addition", {"trained": 3, "n": 9, "interleaved": True}, 24_000),
-    "marker": ("Marker", {"trained": 5, "n": 15}, 32_000),
-    "blanks": ("Blanks", {"trained": 8, "n": 24}, 32_000),
+TASKS: dict[str, tuple[type[Written], dict[str, Any], int]] = {
+    "addition": (Addition, {"trained": 3, "n": 9}, 24_000),
+    "interleaved": (Addition, {"trained": 3, "n": 9, "interleaved": True}, 24_000),
+    "marker": (Marker, {"trained": 5, "n": 15}, 32_000),
+    "blanks": (Blanks, {"trained": 8, "n": 24}, 32_000),
 }
 #: What moving positions are compared with, and they.
 FIXED, MOVING = "tape[adapt=False]", "tape"
@@ -295,10 +295,9 @@ def trained_scores(task: str, network: str, seeds: range, scale: float) -> np.nd
     Returns:
         Its scores and the probabilities that all answers are right, float64 (seeds, lengths, 2).
     """
-    name, parameters, episodes = TASKS[task]
-    env_id = f"Positions/{name}-v0"
-    setting = lookup(env_id).make_setting(parameters)
-    oracle, chance = lookup(env_id).oracle(setting), 1 / setting.num_actions
+    written, parameters, episodes = TASKS[task]
+    setting, env_id = written(**parameters), f"Positions/{written.__name__}-v0"
+    oracle, chance = WrittenOracle(setting), 1 / setting.num_actions
     agent = make_agent("imitation", policy=network.partition("[")[0], episodes_per_update=64, **NETWORKS[network])
     found = []
     for one in train(agent, env_id, parameters, seeds, round(episodes * scale)):
@@ -327,9 +326,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two seeds of a few updates")
     options = parser.parse_args()
     seeds, scale = (range(2), 0.01) if options.quick else (range(options.seeds), options.scale)
-    print(
-        f"imitation, {len(seeds)} seeds; score by length, and that all answers are right; processor's seconds of a run"
-    )
+    print(f"imitation, {len(seeds)} seeds; score by length, all answers right; seconds of a run")
     for task in options.tasks:
         _, parameters, episodes = TASKS[task]
         lengths = [f"length {times * parameters['trained']}" for times in TIMES]
