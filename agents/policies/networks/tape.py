@@ -20,8 +20,9 @@ places is such a turn, by another angle in each channel: outputs depend on diffe
 conjugates z, which changes logits unless q and k are real: given the attention the update of positions is equivariant
 under reflections too, "O(2)", but the network as a whole is not.
 
-Learning gained nothing from moving positions at the sizes that we tried: the class is here for its identities, and to
-be compared with `adapt=False` and with `transformer`.
+Beyond the lengths of training moving positions gained nothing on the tasks that we tried, additions with carries and
+addresses that move among them; at trained lengths they helped on two of four, where the relative positions of
+`transformer` did better still (`benchmarks/positions.py`). Compare with `adapt=False` and with `transformer`.
 """
 
 import torch
