@@ -122,15 +122,23 @@ def _print(found: "Diagnosis") -> None:
         findings = list(group)
         table, compared = Table(box=None, pad_edge=False), any(one.optimum for one in findings)
         columns = list(dict.fromkeys(key for one in findings for key in (*one.values, *one.optimum)))
-        for head in [*([name] if compared else []), *findings[0].asked]:
-            table.add_column(head, style="cyan")
-        for head in columns:
-            table.add_column(head.replace("_", " "))
-        for one in findings:
-            rows = [("the policy", one.values)] + [("the optimum", one.optimum)] * bool(one.optimum)
-            for who, values in rows:
-                cells = [_cell(values.get(column, "")) for column in columns]
-                table.add_row(*([who] if compared else []), *one.asked.values(), *cells)
+        if len(findings) == 1 and not findings[0].asked:  # one number below the other: side by side they are too wide
+            (one,) = findings
+            for head in (name, "the policy", *["the optimum"] * compared):
+                table.add_column(head, style="cyan" if head == name else "")
+            for column in columns:
+                sides = (one.values, *[one.optimum] * compared)
+                table.add_row(column.replace("_", " "), *(_cell(side.get(column, "")) for side in sides))
+        else:
+            for head in [*([name] if compared else []), *findings[0].asked]:
+                table.add_column(head, style="cyan")
+            for head in columns:
+                table.add_column(head.replace("_", " "))
+            for one in findings:
+                rows = [("the policy", one.values)] + [("the optimum", one.optimum)] * bool(one.optimum)
+                for who, values in rows:
+                    cells = [_cell(values.get(column, "")) for column in columns]
+                    table.add_row(*([who] if compared else []), *one.asked.values(), *cells)
         console.print(table)
         for meaning in dict.fromkeys(one.meaning for one in findings):
             same = [one for one in findings if one.meaning == meaning]
