@@ -65,10 +65,7 @@ class Played(Sampled):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StateSize(Predicted):
-    """How many independent numbers of the readings before a cut a policy's answers depend on, by singular values.
-
-    Of the logarithms of answers to each past with each future, the means over answers and over pasts are removed.
-    """
+    """How many independent numbers of what stands before a cut a policy's answers depend on; see `Lab.memory`."""
 
     policy: Callable[[Any], Any]  # of the oracle
     pasts: int = 256
@@ -76,9 +73,4 @@ class StateSize(Predicted):
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Return the number of singular values that count."""
-        probe = lab.setting.memory_probe(np.random.default_rng([seed, 12]), self.pasts)
-        rows = lab.oracle.probs(self.policy(lab.oracle), probe.reshape(-1, probe.shape[2]))
-        told = np.maximum(np.log(np.maximum(rows, 1e-300)), -12).reshape(*probe.shape[:2], -1)
-        told = told - told.mean(axis=2, keepdims=True)
-        spread = np.linalg.svd((told - told.mean(axis=0)).reshape(len(probe), -1), compute_uv=False)
-        return point(float(np.sum(spread > max(self.least * spread[0], 1e-9))))
+        return point(float(lab.memory(self.policy(lab.oracle), seed, pasts=self.pasts).rank(self.least)))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
-from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.errors import ParameterError, UnknownNameError
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
@@ -152,5 +152,14 @@ class RecallSetting(Setting):
 
         Args:
             name: one of `rule_names`.
+
+        Raises:
+            UnknownNameError: no such rule; those that there are are named.
         """
-        raise NotImplementedError(name)
+        if name not in self.rule_names:
+            raise UnknownNameError(f"rule of {type(self).__name__}", name, self.rule_names)
+        return self._rule_policy(name)
+
+    def _rule_policy(self, name: str) -> Policy:
+        """Return the policy of one of `rule_names`."""
+        raise TypeError(f"{type(self).__name__} has rules and must define _rule_policy(name)")

@@ -214,7 +214,7 @@ class KeyRecall(RecallSetting):
         same = (pairs[:, :, first : self.k] == question[:, None, first:]).all(axis=2)
         return np.asarray(same & (pairs[:, :, self.k] > 0))
 
-    def rule_policy(self, name: str) -> SuffixPolicy:
+    def _rule_policy(self, name: str) -> SuffixPolicy:
         """Return the policy that matches the last symbol of the key alone."""
         return SuffixPolicy(self, 1)
 

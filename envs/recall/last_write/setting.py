@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.dynamics import Sizes
-from theorybench.envs.core.errors import UnknownNameError
 from theorybench.envs.core.policy import Policy, PolicyOfSetting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import integer, preset, real
@@ -247,14 +246,8 @@ class LastWrite(RecallSetting):
         kind, number = divmod(int(self.tables.role[symbol - self.V]), self.V)
         return f"{'wdf'[min(kind, 2)]}{number if kind < 2 else symbol - 3 * self.V}"
 
-    def rule_policy(self, name: str) -> Policy:
-        """Return a rule of thumb as a policy: "blind", or "window-w" which sees w tokens.
-
-        Raises:
-            UnknownNameError: no such rule; those that there are are named.
-        """
-        if name not in RULES:
-            raise UnknownNameError(f"rule of {type(self).__name__}", name, self.rule_names)
+    def _rule_policy(self, name: str) -> Policy:
+        """Return "blind", or "window-w" which sees w tokens."""
         return LatestPolicy(self, *RULES[name])
 
 

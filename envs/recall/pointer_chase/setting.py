@@ -270,7 +270,7 @@ class PointerChase(RecallSetting):
         seen = self.observations(self.prompt(each, 1, np.tile(np.arange(self.K), len(cells))))
         return seen.reshape(len(cells), self.K, -1)
 
-    def rule_policy(self, name: str) -> StoppingPolicy:
+    def _rule_policy(self, name: str) -> StoppingPolicy:
         """Return "after-h": h right look-ups, then a guess among the names not met."""
         return StoppingPolicy(self, int(name.removeprefix("after-")))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from theorybench.envs.core.arrays import namespace
 from theorybench.envs.core.dynamics import Sizes
-from theorybench.envs.core.errors import ParameterError, UnknownNameError
+from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.streams import Stream
@@ -235,14 +235,8 @@ class TaggedBag(RecallSetting):
         """Return how likely the source asked about is of each type, given the prompt: float64 (n, C)."""
         return softmax(self.strength * self.counted(observations).own)
 
-    def rule_policy(self, name: str) -> Policy:
-        """Return a rule as a policy: one that counts, or the posterior.
-
-        Raises:
-            UnknownNameError: no such rule; those that there are are named.
-        """
-        if name not in self.rule_names:
-            raise UnknownNameError("rule of TaggedBag", name, self.rule_names)
+    def _rule_policy(self, name: str) -> Policy:
+        """Return a policy that counts, or the posterior."""
         return PosteriorPolicy(self) if name == SAMPLED else CountingPolicy(self, WEIGHTS[name])
 
     def symbol_name(self, symbol: int) -> str:

@@ -54,9 +54,6 @@ class Echo(RecallSetting):
     def answers_asked(self, lengths):
         return lengths if self.whole else super().answers_asked(lengths)
 
-    def rule_policy(self, name):
-        raise NotImplementedError
-
 
 class Repeat(PolicyOfSetting):
     """The right answers."""

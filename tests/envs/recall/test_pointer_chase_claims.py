@@ -70,7 +70,7 @@ FAULTS = (
         for names in (5, 6, 8)
         for fault in (
             ({"policy": lambda oracle: oracle.reference_policy}, {}),
-            ({}, {"kind": lambda setting: PermutationChase(**setting.parameters)}),
+            ({}, {"world": permuted}),
         )
     ),
     ("looped", {"seeds": 2}, {"share": 0.01}),
