@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import gymnasium as gym
 import numpy as np
 
-from theorybench.agents.api.harness import FRACTIONS, Checkpoint, Trained, train
+from theorybench.agents.api.agent import can_batch_seeds
+from theorybench.agents.api.harness import Checkpoint, Trained, train
 from theorybench.agents.api.loading import agent_class, make_agent, split_reference
 from theorybench.agents.api.rollout import Episodes, rollout
 from theorybench.agents.diagnostics.influence import Influence, token_influence
@@ -26,6 +27,8 @@ from theorybench.leaderboard.evidence.tools import TOOLS, evidence_of
 SIMULATED_TOGETHER = 4096
 #: Runs that are trained together: more saves no time and costs memory.
 TRAINED_TOGETHER = 64
+#: Trainings whose policies are kept for the next claim that asks for the same.
+TRAININGS_KEPT = 32
 
 
 def claims(env_id: str) -> list[Claim]:
@@ -76,6 +79,12 @@ def _bound(evidence: E, entry: Entry) -> E:
     return dataclasses.replace(evidence, env_id=entry.id, setting=setting, make_oracle=entry.oracle, make_lab=make_lab)
 
 
+@functools.lru_cache(maxsize=TRAININGS_KEPT)
+def _trained(env_id: str, setting: Setting, agent: Any, seeds: tuple[int, ...], budget: int) -> tuple[Any, ...]:
+    """Train runs together; return their policies. A training is a function of its arguments: repeated ones are kept."""
+    return tuple(run.policy for run in train(agent, env_id, setting.parameters, seeds, budget))
+
+
 def lab_of(env_id: str) -> "TrainingLab":
     """Return the lab of an id with its default parameters."""
     return TrainingLab(env_id, lookup(env_id).make_setting({}))
@@ -105,7 +114,17 @@ class TrainingLab:
             ParameterError: a hyper-parameter that the agent does not have, or out of its range.
             AgentError: the agent cannot learn from the setting's feedback.
         """
-        return [run.policy for run in self._train(agent_name, seeds, budget, hyperparameters)]
+        agent = self._agent(agent_name, hyperparameters)
+        # Runs that train one at a time are kept one at a time: claims of other numbers of runs share them.
+        together = TRAINED_TOGETHER if can_batch_seeds(agent, self.setting) else 1
+        parts = [tuple(seeds[i : i + together]) for i in range(0, len(seeds), together)]
+        try:
+            hash((agent, self.setting))
+        except TypeError:  # an agent or a setting of the user's own that may change
+            trained = _trained.__wrapped__
+        else:
+            trained = _trained
+        return [policy for part in parts for policy in trained(self._id, self.setting, agent, part, budget)]
 
     def trace(
         self, agent_name: str, seeds: Sequence[int], budget: int, *, points: int, **hyperparameters: Any
@@ -128,33 +147,21 @@ class TrainingLab:
         def keep(trace: dict[int, Any]) -> Checkpoint:
             return lambda policy, spent, _: trace.__setitem__(spent, policy)
 
-        fractions = [(i + 1) / points for i in range(points)]
-        runs = self._train(agent_name, seeds, budget, hyperparameters, [keep(trace) for trace in traces], fractions)
-        return [list({**trace, run.budget.spent: run.policy}.items()) for trace, run in zip(traces, runs, strict=True)]
-
-    def _train(
-        self,
-        agent_name: str,
-        seeds: Sequence[int],
-        budget: int,
-        hyperparameters: dict[str, Any],
-        checkpoints: Sequence[Checkpoint] | None = None,
-        fractions: Sequence[float] = FRACTIONS,
-    ) -> list[Trained]:
-        """Train as many runs at a time as is worth it."""
-        agent, runs = make_agent(agent_name, **{**self._informed(agent_name), **hyperparameters}), []
+        agent, watched = self._agent(agent_name, hyperparameters), [keep(trace) for trace in traces]
+        fractions, runs = [(i + 1) / points for i in range(points)], list[Trained]()
         for i in range(0, len(seeds), TRAINED_TOGETHER):
             part = slice(i, i + TRAINED_TOGETHER)
-            watched = None if checkpoints is None else checkpoints[part]
-            runs += train(agent, self._id, self.setting.parameters, seeds[part], budget, watched, fractions=fractions)
-        return runs
+            own = self._id, self.setting.parameters, seeds[part], budget, watched[part]
+            runs += train(agent, *own, fractions=fractions)
+        return [list({**trace, run.budget.spent: run.policy}.items()) for trace, run in zip(traces, runs, strict=True)]
 
-    def _informed(self, agent_name: str) -> dict[str, Any]:
-        """Return what lets an agent train the table that theory is about, where that uses what the setting hides."""
-        if self.setting.policy_view not in self.setting.secret_views:
-            return {}
-        fields = {field.name for field in dataclasses.fields(agent_class(split_reference(agent_name)[0]))}
-        return {name: INFORMED for name in ("policy", "view") if name in fields}
+    def _agent(self, name: str, hyperparameters: dict[str, Any]) -> Any:
+        """Make an agent; it trains the table that theory is about where that uses what the setting hides."""
+        informed: dict[str, Any] = {}
+        if self.setting.policy_view in self.setting.secret_views:
+            fields = {field.name for field in dataclasses.fields(agent_class(split_reference(name)[0]))}
+            informed = {view: INFORMED for view in ("policy", "view") if view in fields}
+        return make_agent(name, **{**informed, **hyperparameters})
 
     def simulate(self, policy: Any, episodes: int, seed: int, **options: Any) -> Episodes:
         """Roll out `episodes` episodes of a policy.
