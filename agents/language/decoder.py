@@ -5,7 +5,8 @@ configurations take several times as long as the arithmetic. Weights have the na
 compare outputs and gradients.
 
 Keys and values may be kept from call to call, and rows of them chosen, so that a common prefix of several texts is read
-once. Illegal words are not masked here: the caller knows which words are actions.
+once. Where all texts of a call begin alike with half of their words or more, as short prompts do in long columns, these
+are read once too. Illegal words are not masked here: the caller knows which words are actions.
 """
 
 import math
@@ -18,6 +19,13 @@ from torch.nn import functional
 #: Keys and values of the words that were read, (n, heads, words, size) each, for every layer.
 Cache = list[tuple[torch.Tensor, torch.Tensor]]
 Weights = dict[str, torch.Tensor]
+
+
+def common_words(words: torch.Tensor) -> int:
+    """Return with how many of its words, int64 (n, words), all rows begin, the last one apart; 0 for a single row."""
+    if len(words) == 1 or words.shape[1] < 2:
+        return 0
+    return int((words[:, :-1] == words[0, :-1]).all(dim=0).cumprod(dim=0).sum())
 
 
 class Decoder(ABC):
@@ -66,6 +74,13 @@ class Decoder(ABC):
         Returns:
             The last hidden states, (n, words, width), and the cache with these words.
         """
+        common = 0 if cache or notes is not None else common_words(words)
+        if 2 * common >= words.shape[1]:  # else reading in two parts costs as much as it saves
+            first, cache = self(weights, words[:1, :common])
+            size = (len(words), *cache[0][0].shape[1:])
+            everywhere = [(keys.expand(size), values.expand(size)) for keys, values in cache]
+            rest, kept = self(weights, words[:, common:], everywhere)
+            return torch.cat([first.expand(len(words), -1, -1), rest], dim=1), kept
         before = cache[0][0].shape[2] if cache else 0
         length = before + words.shape[1]
         places = torch.arange(before, length)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -19,12 +20,13 @@ from theorybench.agents.language import (
     save,
     tokenizer,
 )
+from theorybench.agents.language.decoder import Decoder, common_words
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import load_module, lookup
 
 KIT = load_module(str(Path(__file__).parents[1] / "trainers.py"))
 TREE, KFOLD = "TheoryBench/ReasoningTree-v0", "TheoryBench/KFoldComposition-v0"
-COUNTDOWN = "TheoryBench/Countdown-v0"
+COUNTDOWN, LAST_WRITE = "TheoryBench/Countdown-v0", "TheoryBench/LastWrite-v0"
 shapes = pytest.mark.parametrize("shape", SHAPES)
 
 
@@ -193,6 +195,27 @@ def test_reading_on_from_what_was_read_changes_nothing(shape, env_id):
         asked = words[:, : Vocabulary(setting).prompt_words + turn * (step + 1)].long()
         said = model(asked).logits[:, -1, 1 : setting.num_actions + 1].softmax(-1).detach()
         np.testing.assert_allclose(policy.probs(seen), said, atol=1e-6)
+
+
+@shapes
+def test_blanks_that_all_prompts_begin_with_are_read_once_and_change_nothing(shape):
+    setting = lookup(LAST_WRITE).make_setting({})
+    envs = gym.make_vec(LAST_WRITE, num_envs=24)
+    seen, _ = envs.reset(seed=1)
+    blanks = int((seen != 0).argmax(axis=1).min())
+    assert blanks >= setting.prompt_length / 2, "prompts of training are short"
+    words = torch.from_numpy(Vocabulary(setting).prompts(seen))
+    assert common_words(words) >= blanks and common_words(words[:1]) == 0
+    model = build(LAST_WRITE, shape=shape).train(False)
+    decoder, own = Decoder.of(model), dict(model.named_parameters())
+    used = [weight for name, weight in own.items() if name != "lm_head.weight"]
+    direction = torch.linspace(-1, 1, decoder.width)
+    found = []
+    for parts in ([words], words.split(1)):
+        last = torch.cat([decoder(decoder.joined(own), part)[0][:, -1] for part in parts])
+        found.append([last, *torch.autograd.grad((last @ direction).sin().sum(), used)])
+    for together, alone in zip(*found, strict=True):
+        torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5 * float(alone.detach().abs().max()))
 
 
 @pytest.mark.parametrize("env_id", [TREE, KFOLD, COUNTDOWN])
