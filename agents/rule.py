@@ -9,7 +9,7 @@ from theorybench.agents.api.agent import Agent, Log
 from theorybench.agents.api.budget import Budget
 from theorybench.envs.core.errors import PolicyError
 from theorybench.envs.core.finite.graph import DecisionGraph
-from theorybench.envs.core.policy import LegalTablePolicy, Policy
+from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 
 
@@ -56,17 +56,10 @@ class Rule(Agent):
             PolicyError: the rule takes an action that is illegal.
         """
         setting = envs.unwrapped.setting
-        graph = setting.graph(setting.rows)
-        chosen = self._chosen(setting, graph)
-        wrong = np.flatnonzero(~graph.legal[np.arange(len(graph)), chosen])
-        if len(wrong):
-            past = graph.histories()[1][wrong[0]]
-            told = f"takes illegal action {chosen[wrong[0]]} after actions {past[past >= 0].tolist()}"
-            raise PolicyError(f"{type(self).__name__} {told}")
-        table = np.zeros((setting.state_view().rows, setting.num_actions))
-        rows = graph.node if setting.rows == "nodes" else np.arange(len(graph))
-        table[rows, chosen] = 1.0
-        return LegalTablePolicy(setting, "state", table)
+        try:
+            return setting.acting(self._chosen(setting, setting.graph(setting.rows)))
+        except PolicyError as error:
+            raise PolicyError(f"{type(self).__name__} {error}") from None
 
 
 class BoardRule(Rule):

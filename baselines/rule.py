@@ -9,27 +9,22 @@ rules of what is remembered, such as "pooled" of TaggedBag. A rule learns nothin
 import dataclasses
 from typing import Any
 
-import numpy as np
-
 from theorybench.agents import rule as rules
 from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.finite.graph import DecisionGraph
-from theorybench.envs.core.finite.rules import HABIT, RuledSetting
+from theorybench.envs.core.finite.rules import HABIT
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.registry import list_envs, lookup
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import Range
-from theorybench.envs.recall.setting import RecallSetting
 
 
 def known_rules() -> dict[str, set[str]]:
     """Return the names of the registered settings that have each rule, by its name."""
-    found: dict[str, set[str]] = {HABIT: {RuledSetting.__name__}}
+    found: dict[str, set[str]] = {}
     for cls in (lookup(env_id).setting for env_id in list_envs()):
-        own = (HABIT, *cls.rule_names) if issubclass(cls, RuledSetting) else getattr(cls, "rule_names", ())
-        for name in own:
+        for name in cls.playable():
             found.setdefault(name, set()).add(cls.__name__)
     return found
 
@@ -66,17 +61,11 @@ class Rule(rules.Rule):
             fix = f"Rules are {', '.join(sorted(known_rules()))}."
             raise ParameterError(error.field, error.value, error.allowed, fix) from None
 
-    def _chosen(self, setting: Any, graph: DecisionGraph) -> np.ndarray:
-        chosen = setting.rule(self.name)
-        return np.asarray(chosen[graph.node] if setting.rows == "nodes" else chosen)
-
     def sees(self, setting: Setting) -> str:
         """Return what the rules of the setting are shown."""
-        return setting.rules_see if isinstance(setting, RecallSetting) else super().sees(setting)
+        return setting.rules_see
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
         """Return the rule as a policy."""
-        setting = envs.unwrapped.setting
-        if isinstance(setting, RecallSetting):
-            return setting.rule_policy(self.name)
-        return super().train(envs, budget, seed=seed, log=log)
+        policy: Policy = envs.unwrapped.setting.rule_policy(self.name)
+        return policy

@@ -5,7 +5,7 @@ from it.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,7 +40,12 @@ class Setting(Dynamics):
         state_in_prompt: whether the prompt's tokens change with the actions, because they show what is left of it.
         begins_midway: whether an episode may begin with an observation that other episodes pass through, so that
             observations form no tree.
+        rule_names: rules of thumb and of theory that it states, in the order in which pictures and tables show them.
+        rules_see: what agents that play them are shown, see `Agent.sees`.
     """
+
+    rule_names: ClassVar[tuple[str, ...]] = ()
+    rules_see: ClassVar[str] = "structure"
 
     def prompt_tokens(self, prompts: Any) -> np.ndarray:
         """Return the tokens of prompts, as language-model trainers take them.
@@ -79,6 +84,36 @@ class Setting(Dynamics):
         """
         batch = begin(self, prompts, seed, stage, hint)
         return answer(batch, padded(completions, (batch.n, 2) if batch.pairs else (batch.n,)), np.arange(batch.n))
+
+    @classmethod
+    def playable(cls) -> tuple[str, ...]:
+        """Return the names that `rule_policy` takes."""
+        return cls.rule_names
+
+    def rule_policy(self, name: str) -> Any:
+        """Return a rule of the setting as a policy.
+
+        Args:
+            name: one of `playable()`.
+
+        Raises:
+            UnknownNameError: no such rule; those that there are are named.
+        """
+        self.check_rule(name)
+        return self._rule_policy(name)
+
+    def check_rule(self, name: str) -> None:
+        """Refuse a name that is none of `playable()`.
+
+        Raises:
+            UnknownNameError: with those that there are.
+        """
+        if name not in self.playable():
+            raise UnknownNameError(f"rule of {type(self).__name__}", name, self.playable())
+
+    def _rule_policy(self, name: str) -> Any:
+        """Return the policy of one of `playable()`."""
+        raise NotImplementedError(f"{type(self).__name__} states rules and must define _rule_policy(name)")
 
 
 def find_setting(name: str, parameters: dict[str, Any], fingerprint: str) -> Setting:

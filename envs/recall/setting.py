@@ -12,8 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
-from theorybench.envs.core.errors import ParameterError, UnknownNameError
-from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer
@@ -45,9 +44,6 @@ class RecallSetting(Setting):
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "position"
     reference_depends_on: ClassVar[str] = "position"
-    #: Rules of thumb by name, see `rule_policy`; what agents that play them are shown, see `Agent.sees`.
-    rule_names: ClassVar[tuple[str, ...]] = ()
-    rules_see: ClassVar[str] = "structure"
 
     trained: int = integer(0, 0, 256, "the longest prompt in training, whose lengths are uniform; 0: the full length")
     pool: int = integer(2048, 64, 16_384, "prompts of the full length that a policy is scored on")
@@ -146,20 +142,3 @@ class RecallSetting(Setting):
         if answers is not None:
             tokens[:, self.prompt_length : self.prompt_length + answers.shape[1]] = answers + 1
         return tokens
-
-    def rule_policy(self, name: str) -> Policy:
-        """Return a rule of thumb as a policy.
-
-        Args:
-            name: one of `rule_names`.
-
-        Raises:
-            UnknownNameError: no such rule; those that there are are named.
-        """
-        if name not in self.rule_names:
-            raise UnknownNameError(f"rule of {type(self).__name__}", name, self.rule_names)
-        return self._rule_policy(name)
-
-    def _rule_policy(self, name: str) -> Policy:
-        """Return the policy of one of `rule_names`."""
-        raise TypeError(f"{type(self).__name__} has rules and must define _rule_policy(name)")

@@ -2,13 +2,13 @@
 
 import functools
 from abc import abstractmethod
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from theorybench.envs.core.errors import UnknownNameError
 from theorybench.envs.core.finite.oracle import FiniteOracle, PointPolicy
 from theorybench.envs.core.finite.setting import FiniteSetting
+from theorybench.envs.core.policy import LegalTablePolicy
 
 #: The name of the rule that every setting has: common practice, which is the reference without its slips.
 HABIT = "habit"
@@ -20,28 +20,33 @@ class RuledSetting(FiniteSetting):
     Its reference is common practice with slips, by node.
     """
 
-    #: rules of thumb and of theory, in the order in which pictures and tables show them
-    rule_names: ClassVar[tuple[str, ...]] = ()
+    @classmethod
+    def playable(cls) -> tuple[str, ...]:
+        """Return the names of its rules, and "habit"."""
+        return HABIT, *cls.rule_names
 
     def rule(self, name: str) -> np.ndarray:
         """Return the action of a rule at each row of the view "state": int64 (rows,).
 
         Args:
-            name: one of `rule_names`, or "habit" for common practice.
+            name: one of `playable()`.
 
         Raises:
             UnknownNameError: no such rule; those that there are are named.
         """
+        self.check_rule(name)
         if name == HABIT:
             usual = self.problem.reference.argmax(axis=1)
             return usual if self.rows == "nodes" else usual[self.graph(self.rows).node]
-        if name not in self.rule_names:
-            raise UnknownNameError(f"rule of {type(self).__name__}", name, (HABIT, *self.rule_names))
         return np.asarray(self._rule(name), np.int64)
 
     @abstractmethod
     def _rule(self, name: str) -> np.ndarray:
         """Return the action of one of `rule_names` at each row, from what is seen there: int (rows,)."""
+
+    def _rule_policy(self, name: str) -> LegalTablePolicy:
+        chosen = self.rule(name)
+        return self.acting(chosen[self.graph(self.rows).node] if self.rows == "nodes" else chosen)
 
 
 R = TypeVar("R", bound=RuledSetting)

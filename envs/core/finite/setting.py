@@ -8,9 +8,11 @@ import numpy as np
 
 from theorybench.envs.core.arrays import namespace, row_keys
 from theorybench.envs.core.dynamics import Sizes
+from theorybench.envs.core.errors import PolicyError
 from theorybench.envs.core.finite.expansion import TooLarge
 from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.problem import FiniteTables, Problem
+from theorybench.envs.core.policy import LegalTablePolicy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.views import StateView
@@ -313,6 +315,24 @@ class FiniteSetting(Setting):
     def state_view(self) -> StateView:
         """Return the view of tables: a row for each node, history or situation."""
         return FiniteView(self)
+
+    def acting(self, chosen: np.ndarray) -> LegalTablePolicy:
+        """Return the policy that takes one action at each row of the view "state".
+
+        Args:
+            chosen: int (P,), the actions, at the points of `graph(self.rows)`.
+
+        Raises:
+            PolicyError: one of them is illegal.
+        """
+        graph = self.graph(self.rows)
+        wrong = np.flatnonzero(~graph.legal[np.arange(len(graph)), chosen])
+        if len(wrong):
+            past = graph.histories()[1][wrong[0]]
+            raise PolicyError(f"takes illegal action {chosen[wrong[0]]} after actions {past[past >= 0].tolist()}")
+        table = np.zeros((self.state_view().rows, self.num_actions))
+        table[graph.node if self.rows == "nodes" else np.arange(len(graph)), chosen] = 1.0
+        return LegalTablePolicy(self, "state", table)
 
 
 class RowIndex:

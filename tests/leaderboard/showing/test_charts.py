@@ -140,7 +140,7 @@ def test_an_agent_that_ships_has_one_style_everywhere_and_no_two_agents_share_it
             agents.setdefault(agent_style(agent, label), set()).add(agent)
     assert {len(names) for names in agents.values()} == {1}
     for cls in (lookup(env_id).setting for env_id in tb.list_envs()):
-        rules = getattr(cls, "rule_names", ())
+        rules = cls.rule_names
         assert len({agent_style("rule", f"rule, {name}") for name in rules}) == len(rules)
     study = group_styles(["measured", "rlvr", "ipo", "theory"])
     assert study["rlvr"] == agent_style("rlvr") and study["ipo"] == agent_style("ipo")
