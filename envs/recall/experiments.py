@@ -1,14 +1,14 @@
 """Experiments of claims about what is recalled: trained policies on prompts longer than those of training."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.experiments import Predicted, Sampled, metric_of
-from theorybench.envs.core.evidence.interval import Interval, mean_interval, point
-from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
+from theorybench.envs.core.evidence.experiments import Number, Predicted, Prediction, Sampled, TrainedMetric, certain
+from theorybench.envs.core.evidence.interval import Interval, point
+from theorybench.envs.core.evidence.lab import Lab, seed_of
 
 #: How networks are trained in claims and studies of this family, unless they say otherwise.
 NETWORK = {"learning_rate": 0.03, "max_gradient_norm": 1.0, "episodes_per_update": 64}
@@ -16,36 +16,29 @@ NETWORK = {"learning_rate": 0.03, "max_gradient_norm": 1.0, "episodes_per_update
 SEEDS = 5
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainedValue(Sampled):
-    """The objective, at one length, of the policies that some runs of an agent end with: their mean."""
+def networks(
+    agent: str,
+    budget: int,
+    metric: str | Number = "objective",
+    *,
+    seeds: int = SEEDS,
+    prediction: Prediction = certain,
+    **hyperparameters: Any,
+) -> TrainedMetric:
+    """Return the experiment on some runs of an agent that trains a network.
 
-    agent: str
-    budget: int  # episodes of a run
-    length: int | None = None  # of the prompts that policies are judged on; None for the full length
-    metric: str = "objective"
-    seeds: int = SEEDS
-    hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-    def values(self, lab: Lab, seed: int) -> np.ndarray:
-        """Train; return the value of each run, float64 (seeds,)."""
-        options = {**NETWORK, **self.hyperparameters}
-        name = self.metric if self.length is None else f"length_{self.length}/{self.metric}"
-        policies = lab.train(self.agent, run_seeds(seed, self.seeds), self.budget, **options)
-        return np.array([metric_of(lab.oracle, policy, name) for policy in policies])
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Reaches(TrainedValue):
-    """Whether the mean over runs, with its interval, lies on one side of a bound: 1 if it does, else 0."""
-
-    bound: float
-    above: bool = True  # whether it has to lie above
-
-    def summary(self, found: np.ndarray) -> Interval:
-        """Return whether it does."""
-        ends = mean_interval(found)
-        return point(float(ends.low >= self.bound if self.above else ends.high <= self.bound))
+    Args:
+        agent: its name.
+        budget: episodes of a run.
+        metric: of the oracle, "score", or what gives another number of a policy.
+        seeds: number of runs.
+        prediction: of the mean of the numbers.
+        hyperparameters: beside `NETWORK`.
+    """
+    options = {**NETWORK, **hyperparameters}
+    return TrainedMetric(
+        agent=agent, budget=budget, metric=metric, seeds=seeds, prediction=prediction, hyperparameters=options
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

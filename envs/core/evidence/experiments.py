@@ -15,6 +15,13 @@ from theorybench.envs.core.evidence.interval import Interval, mean_interval, poi
 from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
 
 Prediction = Callable[[Any], float]
+#: (lab, policy, seed) -> a number of a policy.
+Number = Callable[[Lab, Any, int], float]
+
+
+def certain(oracle: Any) -> float:
+    """Predict 1: it holds, or it holds of all runs."""
+    return 1.0
 
 
 def metric_of(oracle: Any, policy: Any, metric: str) -> float:
@@ -52,18 +59,39 @@ class Sampled(Predicted):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainedMetric(Sampled):
-    """Mean over runs of a metric of the policy that an agent ends with."""
+    """Mean over runs of a number of the policy that an agent ends with."""
 
     agent: str  # its name
-    metric: str  # of the oracle, or "score"
+    metric: str | Number  # of the oracle, or "score"; or what gives another number
     budget: int  # episodes of a run
     seeds: int  # number of runs
     hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the agent
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
-        """Train; return the metric of each run, float64 (seeds,)."""
-        policies = lab.train(self.agent, run_seeds(seed, self.seeds), self.budget, **self.hyperparameters)
-        return np.array([metric_of(lab.oracle, policy, self.metric) for policy in policies])
+        """Train; return the number of each run, float64 (seeds,)."""
+        policies, metric = self.policies(lab, seed), self.metric
+        if isinstance(metric, str):
+            return np.array([metric_of(lab.oracle, policy, metric) for policy in policies])
+        return np.array([metric(lab, policy, seed) for policy in policies])
+
+    def policies(self, lab: Lab, seed: int) -> list[Any]:
+        """Train; return the policies of the runs."""
+        return lab.train(self.agent, run_seeds(seed, self.seeds), self.budget, **self.hyperparameters)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Reaches(Predicted):
+    """Whether the mean of independent values, with its interval, lies on one side of a bound: 1 if it does, else 0."""
+
+    runs: Sampled
+    bound: float
+    above: bool = True  # whether it has to lie above
+    prediction: Prediction = certain
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Return whether it does."""
+        ends = mean_interval(self.runs.values(lab, seed))
+        return point(float(ends.low >= self.bound if self.above else ends.high <= self.bound))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.recall.experiments import Reaches, StateSize, TrainedValue
+from theorybench.envs.core.evidence.experiments import Reaches
+from theorybench.envs.recall.experiments import StateSize, networks
 from theorybench.envs.recall.key_recall.experiments import BUDGET, DECAY, Cosines, Ending, MassOnValue
 from theorybench.envs.recall.key_recall.law import majority_value, smallest_gap, suffix_value, too_long_value
 
@@ -105,14 +106,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "order-2",
-        Reaches(
-            agent="grpo",
-            budget=BUDGET,
-            metric="score",
-            bound=0.95,
-            hyperparameters={**DECAY, "policy": "kgram", "order": 2},
-            prediction=lambda oracle: 1.0,
-        ),
+        Reaches(runs=networks("grpo", BUDGET, "score", policy="kgram", order=2, **DECAY), bound=0.95),
         source=HEADS,
         statement="A head of order 2, learnt on up to 6 pairs, scores more than .95 on 16 (five runs)",
         falsified_by="a head of order 1, or a fiftieth of the episodes",
@@ -120,12 +114,14 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "order-1",
-        TrainedValue(
-            agent="grpo",
-            budget=BUDGET,
-            metric="accuracy",
-            hyperparameters={**DECAY, "policy": "kgram", "order": 1},
+        networks(
+            "grpo",
+            BUDGET,
+            "accuracy",
             prediction=lambda oracle: majority_value(1, **_sizes(oracle)),
+            policy="kgram",
+            order=1,
+            **DECAY,
         ),
         source="ours",
         statement="A head of order 1 learns the most that the last symbol tells: the most frequent value behind it",
@@ -137,12 +133,14 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "order-3",
-        TrainedValue(
-            agent="grpo",
-            budget=BUDGET,
-            metric="accuracy",
-            hyperparameters={**DECAY, "policy": "kgram", "order": 3},
+        networks(
+            "grpo",
+            BUDGET,
+            "accuracy",
             prediction=lambda oracle: too_long_value(values=oracle.setting.V, pairs=oracle.setting.n),
+            policy="kgram",
+            order=3,
+            **DECAY,
         ),
         source="ours",
         statement="A head of order 3 also matches the value before the key, and so finds one key in four",
@@ -154,15 +152,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "transformer",
-        Reaches(
-            agent="grpo",
-            budget=3 * BUDGET,
-            metric="score",
-            bound=0.25,
-            above=False,
-            hyperparameters={**DECAY, "policy": "transformer"},
-            prediction=lambda oracle: 1.0,
-        ),
+        Reaches(runs=networks("grpo", 3 * BUDGET, "score", policy="transformer", **DECAY), bound=0.25, above=False),
         source="ours",
         statement="With three times the episodes a transformer of the default size scores less than .25 (five runs)",
         falsified_by="a head of order 2 in its place; this is about budget and size, not about what is possible",

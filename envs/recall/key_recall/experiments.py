@@ -13,7 +13,8 @@ from theorybench.envs.recall.experiments import NETWORK, SEEDS
 from theorybench.envs.recall.key_recall.policies import SuffixPolicy
 
 #: Episodes of a run, and how a step of training is made: its size falls to 0, so that no noise of the last ones stays.
-BUDGET, DECAY = 65_536, {"decay": "linear"}
+BUDGET = 65_536
+DECAY: dict[str, Any] = {"decay": "linear"}
 
 
 def key_columns(setting: Any, observations: np.ndarray) -> np.ndarray:

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.core.evidence.experiments import Computed
+from theorybench.envs.core.evidence.experiments import Computed, metric_of
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.recall.experiments import Played
 from theorybench.envs.recall.last_write.experiments import (
     COARSE,
     FINE,
     NETWORKS,
-    TrainedNumber,
+    in_one_run,
     influence_of_optimum,
     influences,
+    runs_of,
     share_needed,
     share_of_runs,
     state_size,
-    value,
     value_between,
 )
 from theorybench.envs.recall.last_write.law import blind_value, optimal_influence, window_value
@@ -104,7 +104,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "cliff",
-        TrainedNumber(network="window", number=value(), prediction=_window(SEEN)),
+        runs_of("window", "objective", _window(SEEN)),
         source=WINDOWS,
         statement="One layer with blocks of 8 tokens, trained on up to 16, earns as much as seeing the last 15 of 64",
         falsified_by="blocks of another length, or a state that is carried on",
@@ -115,7 +115,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "cliff-short",
-        TrainedNumber(network="window", changes={"block": 4}, number=value(), prediction=_window(7)),
+        runs_of("window", "objective", _window(7), block=4),
         source=WINDOWS,
         statement="With blocks of 4 tokens it earns as much as the rule that sees the last 7",
         falsified_by="blocks of another length, or a state that is carried on",
@@ -126,7 +126,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "cliff-inside",
-        TrainedNumber(network="window", number=value_between(0, SEEN), prediction=lambda oracle: 1.0),
+        runs_of("window", value_between(0, SEEN)),
         source=WINDOWS,
         statement="It knows what was written up to 14 tokens before the last",
         falsified_by="shorter blocks",
@@ -137,9 +137,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "cliff-beyond",
-        TrainedNumber(
-            network="window", number=value_between(SEEN, 256), prediction=lambda oracle: 1 / oracle.setting.V
-        ),
+        runs_of("window", value_between(SEEN, 256), lambda oracle: 1 / oracle.setting.V),
         source=WINDOWS,
         statement="It guesses what was written 15 tokens before the last or earlier",
         falsified_by="a state that is carried on",
@@ -150,16 +148,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "cliff-influence",
-        Computed(
-            value=lambda lab, seed: TrainedNumber(
-                network="window",
-                seeds=1,
-                number=lambda lab, policy, seed: float(
-                    influences(lab, policy, seed, range(SEEN, lab.setting.T), 64).max()
-                ),
-                prediction=lambda oracle: 0.0,
-            ).values(lab, seed)[0],
-            prediction=lambda oracle: 0.0,
+        in_one_run(
+            "window",
+            lambda lab, policy, seed: float(influences(lab, policy, seed, range(SEEN, lab.setting.T), 64).max()),
         ),
         source=WINDOWS,
         statement="No token 15 places before the last or earlier moves its answer at all",
@@ -170,7 +161,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "gate",
-        TrainedNumber(network="full", number=value(), seeds=10, prediction=lambda oracle: 1.0),
+        runs_of("full", "objective", seeds=10),
         source="arXiv 2512.13921, gated recurrences; the task is ours",
         statement="With its state carried on, the layer does at 64 tokens what it has learnt on up to 16",
         falsified_by="a state that is carried to the next block alone",
@@ -181,7 +172,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "transformer-short",
-        TrainedNumber(network="transformer", number=value(16), prediction=lambda oracle: 1.0),
+        runs_of("transformer", "length_16/objective"),
         source=OURS,
         statement="A plain transformer learns to answer on prompts of 16 tokens: the task is not what is hard for it",
         falsified_by="prompts of 64 tokens",
@@ -194,7 +185,7 @@ CLAIMS: tuple[Claim, ...] = (
         "transformer-long",
         share_of_runs(
             "transformer",
-            lambda lab, policy, seed: value()(lab, policy, seed) < _window(SEEN)(lab.oracle) - 0.05,
+            lambda lab, policy, seed: metric_of(lab.oracle, policy, "objective") < _window(SEEN)(lab.oracle) - 0.05,
         ),
         source=OURS,
         statement="On 64 tokens it is worth less than one who sees 15 of them: a share of runs",
@@ -223,15 +214,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "state-window",
-        Computed(
-            value=lambda lab, seed: TrainedNumber(
-                network="window",
-                seeds=1,
-                number=lambda lab, policy, seed: state_size(lab, policy, seed, FINE),
-                prediction=lambda oracle: 0.0,
-            ).values(lab, seed)[0],
-            prediction=lambda oracle: 0.0,
-        ),
+        in_one_run("window", lambda lab, policy, seed: state_size(lab, policy, seed, FINE)),
         source=STATES,
         statement="The layer with a window carries nothing over 32 tokens",
         falsified_by="a state that is carried on",
@@ -239,7 +222,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "state-gate",
-        TrainedNumber(network="full", number=share_needed, prediction=lambda oracle: 1.0),
+        runs_of("full", share_needed),
         source=STATES,
         statement="V - 1 numbers hold what the trained layer with a gate carries over: their share of the squares",
         falsified_by="a state that is carried to the next block alone",

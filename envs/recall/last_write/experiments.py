@@ -1,14 +1,20 @@
 """Experiments on the last write: trained networks by length and delay, what moves their answers, and what they keep."""
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.experiments import Computed, Sampled, SampleMean, metric_of
-from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
-from theorybench.envs.recall.experiments import NETWORK, SEEDS
+from theorybench.envs.core.evidence.experiments import (
+    Computed,
+    Number,
+    Prediction,
+    SampleMean,
+    TrainedMetric,
+    certain,
+)
+from theorybench.envs.core.evidence.lab import Lab, seed_of
+from theorybench.envs.recall.experiments import SEEDS, networks
 from theorybench.envs.recall.last_write.law import optimal_influence
 
 #: Episodes of each run.
@@ -23,27 +29,20 @@ NETWORKS: dict[str, dict[str, Any]] = {
 COARSE, FINE, PASTS = 0.1, 0.01, 64
 
 
-def trained(lab: Lab, network: str, seed: int, seeds: int, **changes: Any) -> list[Any]:
-    """Train one of `NETWORKS` on the prompts that training may see: the policies of some runs.
+def runs_of(
+    network: str, number: str | Number, prediction: Prediction = certain, *, seeds: int = SEEDS, **changes: Any
+) -> TrainedMetric:
+    """Return the experiment on a number of the policies that some runs of a network end with.
 
     Args:
-        lab: of the setting.
-        network: its name.
-        seed: of the runs.
+        network: one of `NETWORKS`, trained on the prompts that training may see.
+        number: a metric of the oracle, or what gives another number.
+        prediction: of its mean.
         seeds: number of runs.
-        changes: other hyper-parameters.
+        changes: of the network's hyper-parameters.
     """
-    return lab.train("grpo", run_seeds(seed, seeds), BUDGET, **{**NETWORK, **NETWORKS[network], **changes})
-
-
-#: (lab, policy, seed) -> a number of a policy.
-Number = Callable[[Lab, Any, int], float]
-
-
-def value(length: int | None = None) -> Number:
-    """Return what gives the objective at a length; None for the full one."""
-    name = "objective" if length is None else f"length_{length}/objective"
-    return lambda lab, policy, seed: metric_of(lab.oracle, policy, name)
+    options = {**NETWORKS[network], **changes}
+    return networks("grpo", BUDGET, number, seeds=seeds, prediction=prediction, **options)
 
 
 def value_by_delay(lab: Lab, policy: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -96,26 +95,13 @@ def influence_of_optimum(distance: int) -> SampleMean:
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainedNumber(Sampled):
-    """The mean, over runs of a network, of a number of the policy that a run ends with."""
-
-    network: str  # one of `NETWORKS`
-    number: Number
-    seeds: int = SEEDS
-    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the network's hyper-parameters
-
-    def values(self, lab: Lab, seed: int) -> np.ndarray:
-        """Train; return the number of each run, float64 (seeds,)."""
-        policies = trained(lab, self.network, seed, self.seeds, **self.changes)
-        return np.array([self.number(lab, policy, seed) for policy in policies])
-
-
 def share_of_runs(network: str, holds: Callable[[Lab, Any, int], bool]) -> Computed:
     """Return the experiment on the share of the runs of a network of which something holds: all, says theory."""
-    runs = TrainedNumber(
-        network=network,
-        number=lambda lab, policy, seed: float(holds(lab, policy, seed)),
-        prediction=lambda oracle: 1.0,
-    )
-    return Computed(value=lambda lab, seed: float(runs.values(lab, seed).mean()), prediction=runs.prediction)
+    runs = runs_of(network, lambda lab, policy, seed: float(holds(lab, policy, seed)))
+    return Computed(value=lambda lab, seed: float(runs.values(lab, seed).mean()), prediction=certain)
+
+
+def in_one_run(network: str, number: Number) -> Computed:
+    """Return the experiment on a number of one run of a network, which theory says is 0."""
+    runs = runs_of(network, number, seeds=1)
+    return Computed(value=lambda lab, seed: float(runs.values(lab, seed)[0]), prediction=lambda oracle: 0.0)

@@ -25,7 +25,7 @@ from theorybench.envs.recall.last_write.experiments import (
     NETWORKS,
     PASTS,
     influences,
-    trained,
+    runs_of,
     value_by_delay,
 )
 from theorybench.envs.recall.last_write.law import optimal_influence
@@ -55,7 +55,7 @@ class Reach:
         asked = lab.at(pool=self.pool)
         by_delay, by_place, rows = list[Series](), list[Series](), list[tuple[Cell, ...]]()
         for network in self.networks:
-            policies, name = trained(lab, network, seed, seeds), NAMES[network]
+            policies, name = runs_of(network, "objective", seeds=seeds).policies(lab, seed), NAMES[network]
             by_delay.append(measured(name, DELAYS[:-1], [_by_delay(asked, one) for one in policies], style="line"))
             moved = [influences(lab, one, seed, PLACES, self.prompts).mean(axis=0) for one in policies]
             by_place.append(_floored(measured(name, PLACES, moved, style="line")))

@@ -5,7 +5,8 @@ networks on questions with fewer hops than those that they are scored on.
 """
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.recall.experiments import Played, Reaches, StateSize
+from theorybench.envs.core.evidence.experiments import Reaches
+from theorybench.envs.recall.experiments import Played, StateSize, networks
 from theorybench.envs.recall.pointer_chase.law import minimal_rank, stopping_value
 
 claim = ClaimMaker("pointer-chase")
@@ -65,11 +66,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "looped",
         Reaches(
-            agent="imitation",
-            budget=LOOPED_BUDGET,
+            runs=networks("imitation", LOOPED_BUDGET, policy="looped", loops="setting", episodes_per_update=BATCH),
             bound=0.85,
-            hyperparameters={"policy": "looped", "loops": "setting", "episodes_per_update": BATCH},
-            prediction=lambda oracle: 1.0,
         ),
         source="the network `looped` (ours, after arXiv 2502.21212)",
         statement="Told the answers to questions with up to three hops, a network that loops its look-up is right more "
@@ -80,12 +78,9 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "transformer",
         Reaches(
-            agent="imitation",
-            budget=TRANSFORMER_BUDGET,
+            runs=networks("imitation", TRANSFORMER_BUDGET, policy="transformer", layers=3, episodes_per_update=BATCH),
             bound=stopping_value(6, 4, 2),
             above=False,
-            hyperparameters={"policy": "transformer", "layers": 3, "episodes_per_update": BATCH},
-            prediction=lambda oracle: 1.0,
         ),
         source="ours",
         statement="A plain transformer of three layers that is told the same is worth less on four hops than two "

@@ -7,7 +7,8 @@ on short prompts.
 from typing import Any
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.recall.experiments import Played, Reaches, StateSize
+from theorybench.envs.core.evidence.experiments import Reaches
+from theorybench.envs.recall.experiments import Played, StateSize, networks
 from theorybench.envs.recall.tagged_bag.experiments import Leak, Rearranged, doubled, permuted
 from theorybench.envs.recall.tagged_bag.law import best_value, leak
 
@@ -98,15 +99,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "network",
-        Reaches(
-            agent="rlvr",
-            budget=BUDGET,
-            metric="score",
-            bound=0.65,
-            seeds=12,
-            hyperparameters={"policy": "bag"},
-            prediction=lambda oracle: 1.0,
-        ),
+        Reaches(runs=networks("rlvr", BUDGET, "score", seeds=12, policy="bag"), bound=0.65),
         source=LAYER,
         statement="Trained on up to 16 readings, `bag` scores more than .65 on 64 of them (twelve runs, two minutes)",
         falsified_by="a network that reads places",
@@ -114,16 +107,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "groups",
-        Reaches(
-            agent="grpo",
-            budget=BUDGET,
-            metric="score",
-            bound=0.55,
-            above=False,
-            seeds=12,
-            hyperparameters={"policy": "bag"},
-            prediction=lambda oracle: 1.0,
-        ),
+        Reaches(runs=networks("grpo", BUDGET, "score", seeds=12, policy="bag"), bound=0.55, above=False),
         source="ours",
         statement="In groups of 8 answers to a prompt, as many episodes give less than .55 (twelve runs, two minutes)",
         falsified_by="64 prompts in each update of 64 episodes",

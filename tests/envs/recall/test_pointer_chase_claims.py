@@ -73,7 +73,7 @@ FAULTS = (
             ({}, {"world": permuted}),
         )
     ),
-    ("looped", {"seeds": 2}, {"share": 0.01}),
+    ("looped", {}, {"share": 0.01}),
     ("looped", {}, {"learner": as_in_training}),
     ("transformer", {}, {"learner": optimum}),
 )
