@@ -7,7 +7,7 @@ suite that has its name. What its page alone shows stands in
 
 - `SUITE`: the name of its suite, where it is not the family's; a template of that name is one of its pages;
 - `values(numbers)`: names of the template and their values, given the suite's numbers;
-- `measured(results, records)`: keeps more of a run of its suite than scores;
+- `MEASURED`: what is kept of runs beside scores, functions of the folder of results by the name of their data;
 - `draw(folder)`: draws pictures other than those of suite and studies, and returns their paths.
 """
 

@@ -1,13 +1,13 @@
 """Measure what the pages show: `python docs/measure.py [PART ...]`, without a part all of them; then `generate.py`.
 
-Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. `episodes`: what the pages
-of settings show. `offline`: estimators of values from logs. `mezo`: forward passes alone beside Adam; it goes on where
-it was stopped, and `mezo=kept` shows what there is. Of each family that has a page `claims-<family>` and
-`studies-<family>`, and `pictures-<family>` where it draws any. Data goes to `docs/reference`, pictures to
-`docs/pictures`. `claims-tree=MetastableChain` measures those of one setting again, `scaling=StepSizes` the ladders of
-one, and `tree=tuned` the agents of a suite with presets, which are ranked among themselves; all else stays as it was.
-`tree=ranking` draws the ranking of a suite again, `offline=picture` that of the estimators, of the data, without a run.
-It does what these commands do, and keeps what pages need of their output:
+Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. `episodes`: what the pages of
+settings show. `offline`: estimators of values from logs. `mezo`: forward passes alone beside Adam; it goes on where it
+was stopped, and `mezo=kept` shows what there is. Of each family that has a page `claims-<family>` and
+`studies-<family>`, and `pictures-<family>` where it draws any; of the policies of recall `<suite>-lengths`. Data goes
+to `docs/reference`, pictures to `docs/pictures`. `claims-tree=MetastableChain` measures those of one setting again,
+`scaling=StepSizes` the ladders of one, and `tree=tuned` the agents of a suite with presets, which are ranked among
+themselves; all else stays as it was. `tree=ranking` draws the ranking of a suite again, `offline=picture` that of the
+estimators, of the data, without a run. It does what these commands do, and keeps what pages need of their output:
 
     theorybench run --suite tree --out results/tree && theorybench leaderboard results/tree
     theorybench claims TreeMarkovChain MetastableChain
@@ -101,9 +101,6 @@ def measure_suite(name: str, only: str = "") -> None:
         drawn = _draw_curves(name, board, agents, only)
     if name == language_page.SUITE:
         drawn += language_page.draw(PICTURES)
-    for family in measured_families():
-        if family.suite == name and hasattr(family.parts, "measured"):
-            family.parts.measured(folder, records)
     _keep(measured, kept | _shrunk(drawn))
 
 
@@ -284,6 +281,8 @@ def parts() -> dict[str, Callable[[], None]]:
     for family in measured_families():
         for kind, measure in (("claims", measure_claims), ("studies", measure_studies)):
             found[f"{kind}-{family.name}"] = partial(measure, family)
+        for part, keep in getattr(family.parts, "MEASURED", {}).items():
+            found[part] = partial(keep, ROOT / "results")
         if family.draws:
             found[f"pictures-{family.name}"] = partial(draw_pictures, family)
     return found

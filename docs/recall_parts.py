@@ -1,7 +1,8 @@
 """What the pages of the family recall alone show: how far what architectures learnt on short prompts carries."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import reference_data as data
 import reference_tables as tables
-from answers import oracle_of, rules_table, scaled, setting_link
+from answers import oracle_of, rules_table, setting_link
 from families import families
 from reference_data import Numbers
 
@@ -17,17 +18,20 @@ import theorybench as tb
 from theorybench.agents.policies.catalogue import CATALOGUE
 from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.core.registry import lookup
+from theorybench.envs.recall.setting import RecallSetting
 from theorybench.leaderboard.records.kept import policy_file
-from theorybench.leaderboard.records.record import Record
+from theorybench.leaderboard.records.store import load_records
 from theorybench.leaderboard.showing.pictures import save
 from theorybench.leaderboard.showing.styles import COLOURS, QUIET, RULE
 from theorybench.leaderboard.showing.words import format_number
 
 SUITE = "architectures"
-#: Data: the value of each trained policy at several lengths.
-LENGTHS = "architectures-lengths"
-#: Lengths at which policies are judged, of those up to the full one, and prompts of each.
-STEPS, PROMPTS = 8, 1024
+#: The suite of language models of usual shapes, and of our networks on compositions and automata.
+USUAL = "transformers"
+#: Prompts of each length on which policies are judged, and how many lengths up to the full one.
+PROMPTS, STEPS = 1024, 6
+#: Who trains the networks: names in the picture's file, words in its title.
+TRAINERS = {"rlvr": "from rewards", "imitation": "from right answers"}
 #: Rules whose value at each length is drawn as a ceiling or a level, by environment.
 CEILINGS = {
     "Keys": ("last-word",),
@@ -35,13 +39,21 @@ CEILINGS = {
     "Bag": ("pooled",),
     "Pointers": ("after-3",),
 }
+#: What the length of a prompt counts, by environment.
+LENGTHS_OF = {"Keys": "pairs", "Last write": "tokens", "Bag": "readings", "Pointers": "hops"}
 
 
 def values(numbers: Numbers) -> dict[str, Any]:
     """Return what the templates ask for beside what every family has."""
+    usual = data.read_numbers(USUAL)
     return {
         "rules_table": rules_table,
-        "architecture_table": architecture_table(numbers),
+        "network_table": partial(network_table, numbers),
+        "usual_table": partial(network_table, usual),
+        "usual": usual,
+        "usual_short": partial(short_table, USUAL),
+        "usual_made": tables.made(usual),
+        "usual_command": tables.suite_command(USUAL),
         "length_table": length_table,
         "module_text": module_text,
         "networks": [name for name, entry in CATALOGUE.items() if entry.policy is not None],
@@ -59,70 +71,108 @@ def memory_table() -> str:
     return tables.table(("setting", "rank", "bits"), rows)
 
 
-def lengths_of(setting: Any) -> list[int]:
+def lengths_of(setting: RecallSetting) -> list[int]:
     """Return the lengths at which policies are judged: evenly spread, with the longest of training and the full one."""
     spread = np.linspace(1, setting.length, STEPS).round().astype(int).tolist()
     return sorted({*spread, setting.longest_trained})
 
 
-def measured(results: Path, records: Iterable[Record]) -> None:
-    """Judge every trained policy of the suite at several lengths, and keep the means over its runs.
+def longest_trained(setting: RecallSetting) -> list[int]:
+    """Return the longest prompt of training alone: at the full length the suite's scores say enough."""
+    return [setting.longest_trained]
+
+
+def score_at(oracle: Any, policy: Any, length: int) -> float:
+    """Return the score of a policy on prompts of one length: 0 for chance, 1 for the optimum at that length."""
+    value, best = (oracle.values(one, length)["objective"] for one in (policy, oracle.optimal_policy))
+    return float((value - oracle.reference_value) / (best - oracle.reference_value))
+
+
+def measure_lengths(suite: str, lengths: Callable[[RecallSetting], list[int]], results: Path) -> None:
+    """Judge the policies that a suite trained at several lengths, and keep the means over its runs.
 
     Args:
-        results: the folder of the suite's results, with its policies.
-        records: of the suite.
+        suite: its name.
+        lengths: the lengths, given a setting.
+        results: the folder of the results of suites.
     """
     found: dict[tuple[str, str, int], list[float]] = {}
     oracles: dict[str, Any] = {}
-    for record in records:
-        file = policy_file(results, record)
-        if file is None or record.env_label is None or "," not in (record.agent_label or ""):
+    for record in load_records(results / suite):
+        file, label = policy_file(results / suite, record), record.agent_label or ""
+        cls = lookup(record.env_id).setting
+        if file is None or "," not in label or not issubclass(cls, RecallSetting) or label.startswith("rule"):
             continue
-        own = lookup(record.env_id).make_setting({**record.parameters, "pool": PROMPTS})
-        oracle = oracles.setdefault(record.env_label, lookup(record.env_id).oracle(own))
-        policy = tb.load_policy(file)
-        for length in lengths_of(own):
-            value = oracle.values(policy, length)["objective"]
-            best = oracle.values(oracle.optimal_policy, length)["objective"]
-            score = (value - oracle.reference_value) / (best - oracle.reference_value)
-            found.setdefault((record.env_label, str(record.agent_label), length), []).append(score)
+        place = str(record.env_label)
+        if place not in oracles:
+            oracles[place] = oracle_of(record.env_id, {**record.parameters, "pool": PROMPTS})
+        oracle, policy = oracles[place], tb.load_policy(file)
+        for length in lengths(oracle.setting):
+            found.setdefault((place, label, length), []).append(score_at(oracle, policy, length))
     rows = []
     for (environment, agent, length), scores in found.items():
         interval = mean_interval(np.array(scores))
         row = {"environment": environment, "agent": agent, "length": length, "runs": len(scores)}
         rows.append(row | {"score": interval.value, "low": interval.low, "high": interval.high})
-    data.write(LENGTHS, {"provenance": data.here(), "lengths": rows})
+    data.write(f"{suite}-lengths", {"provenance": data.here(), "lengths": rows})
 
 
-def architectures(numbers: Numbers, agent: str = "grpo") -> list[str]:
+#: What is measured of the runs of suites, by the name of its data: functions of the folder of results.
+MEASURED = {
+    f"{SUITE}-lengths": partial(measure_lengths, SUITE, lengths_of),
+    f"{USUAL}-lengths": partial(measure_lengths, USUAL, longest_trained),
+}
+
+
+def labels_of(numbers: Numbers, agent: str) -> list[str]:
     """Return the labels of an agent's networks, in the order of the suite."""
     return [one.label for one in numbers.agents if one.agent == agent and "," in one.label]
 
 
-def architecture_table(numbers: Numbers) -> str:
-    """Return the score of each network on each environment at the full length; the best of a row in bold."""
-    labels = architectures(numbers)
+def network_table(numbers: Numbers, agent: str, *environments: str) -> str:
+    """Return the score of each network of an agent at the full length; the best of each environment in bold."""
+    labels = labels_of(numbers, agent)
+    cells = {(row.agent, row.environment): row for row in numbers.rows if row.agent in labels}
+    best = {place: max(row.score for (_, where), row in cells.items() if where == place) for place in environments}
     rows = []
-    for environment in numbers.environments:
-        own = {row.agent: row for row in numbers.rows if row.environment == environment.label}
-        best = max((own[label].score for label in labels if label in own), default=0.0)
-        cells = []
-        for label in labels:
-            row = own.get(label)
-            text = "" if row is None else f"{format_number(row.score)} ({row.seconds:.0f} s)"
-            cells.append(f"**{text}**" if row is not None and row.score == best else text)
-        rows.append((environment.label, *cells))
-    return tables.table(("setting", *(label.partition(", ")[2] for label in labels)), rows)
+    for label in labels:
+        own = [(place, cells.get((label, place))) for place in environments]
+        if any(row for _, row in own):
+            texts = []
+            for place, row in own:
+                text = "" if row is None else _with_interval(row.score, row.low, row.high)
+                texts.append(f"**{text}**" if row is not None and row.score == best[place] else text)
+            rows.append((_network(label), *texts))
+    return tables.table(("network", *environments), rows)
 
 
-def length_table(environment: str) -> str:
-    """Return the score of each network at each length, on one environment."""
-    own = [row for row in data.read(LENGTHS)["lengths"] if row["environment"] == environment]
+def short_table(suite: str, *environments: str) -> str:
+    """Return the score of each network at the longest prompts of training."""
+    own = [row for row in data.read(f"{suite}-lengths")["lengths"] if row["environment"] in environments]
+    found = {(row["agent"], row["environment"]): _with_interval(row["score"], row["low"], row["high"]) for row in own}
+    agents = dict.fromkeys(row["agent"] for row in own)
+    rows = [(_network(agent), *(found.get((agent, place), "") for place in environments)) for agent in agents]
+    return tables.table(("network", *environments), rows)
+
+
+def length_table(environment: str, agent: str) -> str:
+    """Return the score of each network of an agent at each length, on one environment."""
+    rows = data.read(f"{SUITE}-lengths")["lengths"]
+    own = [row for row in rows if row["environment"] == environment and row["agent"].startswith(f"{agent}, ")]
     lengths = sorted({row["length"] for row in own})
     found = {(row["agent"], row["length"]): row["score"] for row in own}
     agents = list(dict.fromkeys(row["agent"] for row in own))
-    rows = [(f"`{agent}`", *(format_number(found[agent, length]) for length in lengths)) for agent in agents]
-    return tables.table(("network", *map(str, lengths)), rows)
+    cells = [(_network(agent), *(format_number(found[agent, length]) for length in lengths)) for agent in agents]
+    return tables.table(("network", *map(str, lengths)), cells)
+
+
+def _network(label: str) -> str:
+    """Return the name of the network in a label."""
+    return f"`{label.partition(', ')[2]}`"
+
+
+def _with_interval(value: float, low: float, high: float) -> str:
+    return f"{format_number(value)} [{format_number(low)}, {format_number(high)}]"
 
 
 def module_text(name: str) -> str:
@@ -135,37 +185,22 @@ def draw(folder: Path) -> list[Path]:
     from matplotlib.figure import Figure
 
     numbers = data.read_numbers(SUITE)
-    rows = data.read(LENGTHS)["lengths"]
+    rows = data.read(f"{SUITE}-lengths")["lengths"]
     drawn = []
-    for agent, title in (("grpo", "from rewards"), ("imitation", "from right answers")):
-        labels = [label for label in architectures(numbers, agent) if any(row["agent"] == label for row in rows)]
-        if not labels:
-            continue
+    for agent, title in TRAINERS.items():
+        labels = labels_of(numbers, agent)
         figure = Figure(figsize=(10.0, 7.6), dpi=110, facecolor="white")
         panels = figure.subplots(2, 2).ravel()
         for axes, environment in zip(panels, numbers.environments, strict=True):
             oracle = oracle_of(environment.env_id, {**environment.parameters, "pool": PROMPTS})
-            setting = oracle.setting
-            for place, label in enumerate(labels):
-                own = [row for row in rows if row["environment"] == environment.label and row["agent"] == label]
-                own.sort(key=lambda row: row["length"])
-                x = [row["length"] for row in own]
-                colour, dash = COLOURS[place % len(COLOURS)], "-" if place < len(COLOURS) else ":"
-                name = label.partition(", ")[2]
-                axes.plot(x, [row["score"] for row in own], dash, color=colour, marker="o", ms=3.5, label=name)
-                low, high = ([min(max(row[end], -0.1), 1.05) for row in own] for end in ("low", "high"))
-                axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
-            for rule in CEILINGS.get(environment.label, ()):
-                lengths = range(1, setting.length + 1)
-                worth = [oracle.values(oracle.rules[rule], length)["objective"] for length in lengths]
-                axes.plot(lengths, [scaled(oracle, value) for value in worth], color=QUIET, ls="--", lw=1.1)
-                axes.annotate(
-                    rule, (setting.length, scaled(oracle, worth[-1])), color=QUIET, fontsize=8, ha="right", va="bottom"
-                )
-            axes.axvline(setting.longest_trained, color=RULE, lw=6, zorder=0)
-            axes.text(setting.longest_trained, 1.07, "longest in training", fontsize=8, color=QUIET, ha="center")
+            own = [row for row in rows if row["environment"] == environment.label]
+            _draw_networks(axes, own, labels)
+            _draw_rules(axes, oracle, CEILINGS[environment.label])
+            longest = oracle.setting.longest_trained
+            axes.axvline(longest, color=RULE, lw=6, zorder=0)
+            axes.text(longest, 1.07, "longest in training", fontsize=8, color=QUIET, ha="center")
             axes.set_title(environment.label, loc="left", fontsize=11, pad=16)
-            axes.set_xlabel("length of the prompt", fontsize=9)
+            axes.set_xlabel(LENGTHS_OF[environment.label], fontsize=9)
             axes.set_ylim(-0.12, 1.06)
             axes.spines[["top", "right"]].set_visible(False)
         for axes in panels[::2]:
@@ -173,5 +208,24 @@ def draw(folder: Path) -> list[Path]:
         handles, names = panels[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="lower center", ncols=len(names), frameon=False, fontsize=9)
         figure.tight_layout(rect=(0, 0.04, 1, 1))
-        drawn.append(save(figure, folder / f"architectures-lengths-{agent}.png"))
+        drawn.append(save(figure, folder / f"{SUITE}-lengths-{agent}.png"))
     return drawn
+
+
+def _draw_networks(axes: Any, rows: Sequence[dict[str, Any]], labels: Sequence[str]) -> None:
+    for place, label in enumerate(labels):
+        own = sorted((row for row in rows if row["agent"] == label), key=lambda row: row["length"])
+        x = [row["length"] for row in own]
+        colour, dash = COLOURS[place % len(COLOURS)], "-" if place < len(COLOURS) else ":"
+        name = label.partition(", ")[2]
+        axes.plot(x, [row["score"] for row in own], dash, color=colour, marker="o", ms=3.5, label=name)
+        low, high = ([min(max(row[end], -0.1), 1.05) for row in own] for end in ("low", "high"))
+        axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
+
+
+def _draw_rules(axes: Any, oracle: Any, rules: Sequence[str]) -> None:
+    lengths = range(1, oracle.setting.length + 1)
+    for rule in rules:
+        worth = [score_at(oracle, oracle.rules[rule], length) for length in lengths]
+        axes.plot(lengths, worth, color=QUIET, ls="--", lw=1.1)
+        axes.annotate(rule, (lengths[-1], worth[-1]), color=QUIET, fontsize=8, ha="right", va="bottom")

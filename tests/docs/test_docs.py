@@ -32,6 +32,7 @@ QUICK = (
     "mixture-lm",
     "mezo-reward",
     "rule, two-phase",
+    "rule, last-word",
 )
 FAMILIES = {family.name: family for family in families_with_pages()}
 LEARNERS = [name for name in agent_groups.shipped_agents() if agent_groups.kind(name) not in ("References", "Rules")]
@@ -185,9 +186,10 @@ def test_a_run_today_gives_the_recorded_score(suite):
 
 def test_every_setting_that_ships_has_a_family_and_every_page_of_a_family_its_suite():
     assert sorted(id for family in families().values() for id in family.settings) == shipped_settings()
-    assert set(FAMILIES) <= set(data.shown_suites()) and {"tree", "preference"} <= set(FAMILIES)
+    suites = {family.suite for family in FAMILIES.values()}
+    assert suites <= set(data.shown_suites()) and {"tree", "preference"} <= suites
     for family in FAMILIES.values():
-        ids = {environment.env_id for environment in data.read_numbers(family.name).environments}
+        ids = {environment.env_id for environment in data.read_numbers(family.suite).environments}
         assert ids == set(family.settings), f"the suite {family.name} has environments of its whole family"
 
 
@@ -196,6 +198,7 @@ def test_what_can_be_measured_is_what_there_is():
     waiting = [family for family in measure.measured_families() if not family.has_page]
     later = {f"{kind}-{family.name}" for family in waiting for kind in ("claims", "studies", "pictures")}
     later |= {"core", "core-sample", *(family.suite for family in waiting)}
+    later |= {name for family in waiting for name in getattr(family.parts, "MEASURED", ())}
     assert measured <= known
     assert known - measured <= later, "the suite core, and that of a family without a page, may be without numbers"
 
