@@ -51,10 +51,11 @@ def values(numbers: Numbers) -> dict[str, Any]:
         "network_table": partial(network_table, numbers),
         "usual_table": partial(network_table, usual),
         "usual": usual,
-        "usual_short": partial(short_table, USUAL),
+        "usual_short": partial(short_table, usual),
         "usual_made": tables.made(usual),
         "usual_command": tables.suite_command(USUAL),
-        "length_table": length_table,
+        "length_table": partial(length_table, numbers),
+        "score_at": lambda *where: format_number(lengths_by(SUITE)[where]["score"]),
         "module_text": module_text,
         "networks": [name for name, entry in CATALOGUE.items() if entry.policy is not None],
         "memory_table": memory_table(),
@@ -146,24 +147,33 @@ def network_table(numbers: Numbers, agent: str, *environments: str) -> str:
     return tables.table(("network", *environments), rows)
 
 
-def short_table(suite: str, *environments: str) -> str:
-    """Return the score of each network at the longest prompts of training."""
-    own = [row for row in data.read(f"{suite}-lengths")["lengths"] if row["environment"] in environments]
-    found = {(row["agent"], row["environment"]): _with_interval(row["score"], row["low"], row["high"]) for row in own}
-    agents = dict.fromkeys(row["agent"] for row in own)
-    rows = [(_network(agent), *(found.get((agent, place), "") for place in environments)) for agent in agents]
+def lengths_by(suite: str) -> dict[tuple[str, str, int], dict[str, Any]]:
+    """Return what `measure_lengths` kept, by environment, agent and length."""
+    return {(row["environment"], row["agent"], row["length"]): row for row in data.read(f"{suite}-lengths")["lengths"]}
+
+
+def short_table(numbers: Numbers, agent: str, *environments: str) -> str:
+    """Return the score of each network of an agent at the longest prompts of training."""
+    found = {(place, label): row for (place, label, _), row in lengths_by(numbers.suite).items()}
+    rows = []
+    for label in labels_of(numbers, agent):
+        own = [found.get((place, label)) for place in environments]
+        if any(own):
+            texts = ("" if row is None else _with_interval(row["score"], row["low"], row["high"]) for row in own)
+            rows.append((_network(label), *texts))
     return tables.table(("network", *environments), rows)
 
 
-def length_table(environment: str, agent: str) -> str:
+def length_table(numbers: Numbers, environment: str, agent: str) -> str:
     """Return the score of each network of an agent at each length, on one environment."""
-    rows = data.read(f"{SUITE}-lengths")["lengths"]
-    own = [row for row in rows if row["environment"] == environment and row["agent"].startswith(f"{agent}, ")]
-    lengths = sorted({row["length"] for row in own})
-    found = {(row["agent"], row["length"]): row["score"] for row in own}
-    agents = list(dict.fromkeys(row["agent"] for row in own))
-    cells = [(_network(agent), *(format_number(found[agent, length]) for length in lengths)) for agent in agents]
-    return tables.table(("network", *map(str, lengths)), cells)
+    found = {key[1:]: row["score"] for key, row in lengths_by(numbers.suite).items() if key[0] == environment}
+    lengths = sorted({length for _, length in found})
+    rows = [
+        (_network(label), *(format_number(found[label, length]) for length in lengths))
+        for label in labels_of(numbers, agent)
+        if (label, lengths[0]) in found
+    ]
+    return tables.table(("network", *map(str, lengths)), rows)
 
 
 def _network(label: str) -> str:
