@@ -30,6 +30,8 @@ SUITE = "architectures"
 USUAL = "transformers"
 #: Prompts of each length on which policies are judged, and how many lengths up to the full one.
 PROMPTS, STEPS = 1024, 6
+#: Prompts of each length on which the rules of a picture are judged, and how many lengths.
+MOST_PROMPTS, RULE_STEPS = 16_384, 22
 #: Who trains the networks: names in the picture's file, words in its title.
 TRAINERS = {"rlvr": "from rewards", "imitation": "from right answers"}
 #: Rules whose value at each length is drawn as a ceiling or a level, by environment.
@@ -202,7 +204,7 @@ def draw(folder: Path) -> list[Path]:
         figure = Figure(figsize=(10.0, 7.6), dpi=110, facecolor="white")
         panels = figure.subplots(2, 2).ravel()
         for axes, environment in zip(panels, numbers.environments, strict=True):
-            oracle = oracle_of(environment.env_id, {**environment.parameters, "pool": PROMPTS})
+            oracle = oracle_of(environment.env_id, {**environment.parameters, "pool": MOST_PROMPTS})
             own = [row for row in rows if row["environment"] == environment.label]
             _draw_networks(axes, own, labels)
             _draw_rules(axes, oracle, CEILINGS[environment.label])
@@ -212,6 +214,7 @@ def draw(folder: Path) -> list[Path]:
             axes.set_title(environment.label, loc="left", fontsize=11, pad=16)
             axes.set_xlabel(LENGTHS_OF[environment.label], fontsize=9)
             axes.set_ylim(-0.12, 1.06)
+            axes.xaxis.get_major_locator().set_params(integer=True)
             axes.spines[["top", "right"]].set_visible(False)
         for axes in panels[::2]:
             axes.set_ylabel(f"score, trained {title}", fontsize=9)
@@ -230,12 +233,14 @@ def _draw_networks(axes: Any, rows: Sequence[dict[str, Any]], labels: Sequence[s
         name = label.partition(", ")[2]
         axes.plot(x, [row["score"] for row in own], dash, color=colour, marker="o", ms=3.5, label=name)
         low, high = ([min(max(row[end], -0.1), 1.05) for row in own] for end in ("low", "high"))
-        axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
+        axes.fill_between(x, low, high, color=colour, alpha=0.08, linewidth=0)
 
 
 def _draw_rules(axes: Any, oracle: Any, rules: Sequence[str]) -> None:
-    lengths = range(1, oracle.setting.length + 1)
+    last = oracle.setting.length
+    lengths = np.unique(np.linspace(1, last, RULE_STEPS).round().astype(int)).tolist()
     for rule in rules:
         worth = [score_at(oracle, oracle.rules[rule], length) for length in lengths]
         axes.plot(lengths, worth, color=QUIET, ls="--", lw=1.1)
-        axes.annotate(rule, (lengths[-1], worth[-1]), color=QUIET, fontsize=8, ha="right", va="bottom")
+        at, shift = (last, worth[-1]), (6, 0)
+        axes.annotate(rule, at, shift, textcoords="offset points", color=QUIET, fontsize=8, va="center")
