@@ -8,6 +8,8 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from theorybench.envs.core.arrays import backend_namespace, backend_of, to_numpy
+from theorybench.envs.core.compiled.program import Program
+from theorybench.envs.core.compiled.stepping import Choice, Columns, Stepped, move
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.metering import Meter
 from theorybench.envs.core.errors import ActionError, OptionError
@@ -59,6 +61,7 @@ class Batch:
         self._streams: Streams | None = None
         self._resumed = np.zeros(n, np.bool_)  # episodes of a copy: a meter charges the first step of each again
         self._legal: tuple[Any, Any] = (None, None)  # a state, and what is legal there
+        self._own: Any = None  # a State whose arrays compiled steps may write into
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles hold: the array namespace by name."""
@@ -230,12 +233,7 @@ class Batch:
             BudgetExhausted: more episodes would begin than the budget has left; nothing has moved.
             ResetNeeded: an environment has ended; nothing has moved.
         """
-        if self.state is None:
-            raise ResetNeeded("call reset before step")
-        if bool(self.xp.any(self.ended[rows])):
-            raise ResetNeeded("an environment has ended: reset it (options={'reset_mask': ...}) before it steps")
-        if self.meter is not None:
-            self._charge(rows)
+        self._admit(rows)
         whole = isinstance(rows, slice)
         state = self.state if whole else type(self.state)(*(field[rows] for field in self.state))
         mask = self._mask()
@@ -256,6 +254,48 @@ class Batch:
             self.steps[rows] = steps
             self.ended = self._put(self.ended, rows, terminated)
         return rewards, terminated, invalid
+
+    def _admit(self, rows: Any) -> None:
+        """Refuse a step of environments that cannot move, and charge for it."""
+        if self.state is None:
+            raise ResetNeeded("call reset before step")
+        if bool(self.xp.any(self.ended[rows])):
+            raise ResetNeeded("an environment has ended: reset it (options={'reset_mask': ...}) before it steps")
+        if self.meter is not None:
+            self._charge(rows)
+
+    def path(self, choice: Choice) -> Program | None:
+        """Return what does the next step of all environments; None for `step` and `begin`."""
+        return choice.find(self.setting, self._stage is not None, self._hint is not None)
+
+    def step_and_begin(self, actions: Any, path: Choice) -> Stepped | None:
+        """Move all environments, and begin again those that end, by compiled code where that is to be done.
+
+        Args:
+            actions: what `actions` returned.
+            path: chooses.
+
+        Returns:
+            What the step gives; None where nothing has moved, since `step` and `begin` are to do it.
+
+        Raises:
+            BudgetExhausted: see `step`.
+            ResetNeeded: see `step`.
+        """
+        done_by = self.path(path)
+        if done_by is None:
+            path.waited()
+            return None
+        self._admit(ALL)
+        assert self._streams is not None
+        if self._own is not self.state:  # what NumPy made may be the memory of another array, or be broadcast
+            self._own = self.state = type(self.state)(*(np.array(field, order="C") for field in self.state))
+        self._legal = (None, None)
+        columns = Columns(self.state, *self._streams.columns, self.steps, self._stage, self._hint)
+        stepped = move(done_by, self.setting, columns, actions, path.threads)
+        if self.meter is not None and done_by.masked:
+            self.meter.illegal += self._by_run(ALL, stepped.invalid)
+        return stepped
 
     def _write(self, rows: Any, part: Any) -> None:
         """Write the State of some environments into that of all, in columns that nothing else holds."""

@@ -1,0 +1,112 @@
+"""Compiled functions: of settings, shared by those with the same source, and kept on disk between processes."""
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.compiled.graph import Untraceable
+from theorybench.envs.core.compiled.source import Source, write
+from theorybench.envs.core.compiled.trace import trace
+from theorybench.envs.core.dynamics import Dynamics
+
+#: Functions of this process, by their source.
+_FUNCTIONS: dict[str, Callable[..., bool]] = {}
+
+
+class Program(NamedTuple):
+    """The step of a setting.
+
+    Attributes:
+        source: the function's.
+        tables: the arrays of the setting that it reads, by the names of the arguments.
+        masked: whether actions can be illegal.
+    """
+
+    source: Source
+    tables: dict[str, np.ndarray]
+    masked: bool
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the function has been compiled, or read from disk, in this process."""
+        return self.source.text in _FUNCTIONS
+
+    def run(self, **arguments: Any) -> bool:
+        """Call the function, compiled where it has not been."""
+        function = _FUNCTIONS.get(self.source.text)
+        if function is None:
+            function = _FUNCTIONS[self.source.text] = _load(self.source.text)
+        return function(*(arguments[name] if name in arguments else self.tables[name] for name in self.source.arguments))
+
+
+def has_numba() -> bool:
+    """Whether numba is installed; it is imported where a function is compiled."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def program(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
+    """Return the step of a setting, traced once.
+
+    Args:
+        setting: the setting.
+        stage: whether episodes begin with a stage.
+        hint: whether they begin with a hint.
+
+    Raises:
+        Untraceable: its dynamics do what the tracer does not know.
+    """
+    held = setting.__dict__.setdefault("_programs", {})
+    if (stage, hint) not in held:
+        try:
+            traced = trace(setting, stage, hint)
+            tables = {f"table{i}": np.ascontiguousarray(t).reshape(-1) for i, t in enumerate(traced.graph.tables)}
+            held[stage, hint] = Program(write(traced), tables, traced.legal is not None)
+        except Untraceable as error:
+            held[stage, hint] = error
+    found = held[stage, hint]
+    if isinstance(found, Untraceable):
+        raise found
+    return found  # type: ignore[no-any-return]
+
+
+def folder() -> Path:
+    """Return where sources and what numba makes of them are kept: below the user's cache folder."""
+    if sys.platform == "win32" and "LOCALAPPDATA" in os.environ:
+        return Path(os.environ["LOCALAPPDATA"]) / "theorybench" / "compiled"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "theorybench" / "compiled"
+
+
+def _load(text: str) -> Callable[..., bool]:
+    """Make the function of a source, from a file that numba's cache can stand beside where one can be written."""
+    name = f"theorybench_compiled_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    try:
+        path = _written(folder() / f"{name}.py", text.replace("{options}", ", cache=True"))
+    except (OSError, RuntimeError):  # no home, or a read-only one
+        module = ModuleType(name)
+        exec(compile(text.replace("{options}", ""), f"<{name}>", "exec"), module.__dict__)
+        return module.step  # type: ignore[no-any-return]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # numba finds what it kept by this name
+    spec.loader.exec_module(module)
+    return module.step  # type: ignore[no-any-return]
+
+
+def _written(path: Path, text: str) -> Path:
+    """Write a file that other processes may be writing, too: they write the same."""
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.utime(partial, (0, 0))  # numba compares times: those of equal files are equal
+        os.replace(partial, path)
+    return path

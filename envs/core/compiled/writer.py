@@ -1,0 +1,463 @@
+"""Writes the statements that work out the elements of nodes, each where it is first needed and once."""
+
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
+
+#: Arrays of at most so many elements are written out element by element, longer ones as loops.
+UNROLLED = 16
+#: Arrays of more elements that are read twice and take this many operations are kept.
+KEPT = 4
+
+
+class Value(NamedTuple):
+    """An expression, or the name of what holds it."""
+
+    text: str
+    depth: int = 0  # of the innermost scope that it depends on
+    number: int | None = None  # its value, where it is a known index
+
+
+class Place(NamedTuple):
+    """Where an array stands in memory: a part of an array, or a row of one that all environments have a row of."""
+
+    name: str
+    row: int  # elements of a row; 0 for no row
+    offset: int = 0
+
+
+class Scope:
+    """Statements of a block or a loop, and what is known there."""
+
+    def __init__(self, loop: bool) -> None:
+        self.loop = loop
+        self.lines: list[str] = []
+        self.known: dict[Any, Any] = {}
+
+
+def number(value: int) -> Value:
+    """Return a known index."""
+    return Value(str(value), 0, value)
+
+
+class Writer:
+    """Writes a function body.
+
+    Args:
+        graph: the nodes' graph.
+        roots: what will be asked for, to see what is read more than once.
+    """
+
+    def __init__(self, graph: Graph, roots: list[Node]) -> None:
+        self.graph, self.scopes, self.scratch = graph, [Scope(False)], list[str]()
+        self._names = itertools.count()
+        self._shared = _shared(roots)
+
+    # Statements.
+
+    def line(self, text: str) -> None:
+        """Write a statement into the innermost scope."""
+        self.scopes[-1].lines.append(text)
+
+    def name(self, prefix: str) -> str:
+        """Return a new name."""
+        return f"{prefix}{next(self._names)}"
+
+    @contextlib.contextmanager
+    def block(self, head: str, loop: bool = False) -> Iterator[int]:
+        """Write what follows into a block; yields its depth."""
+        self.scopes.append(Scope(loop))
+        yield len(self.scopes) - 1
+        inner = self.scopes.pop()
+        self.line(head)
+        self.scopes[-1].lines += ["    " + line for line in inner.lines or ["pass"]]
+
+    @contextlib.contextmanager
+    def at(self, depth: int) -> Iterator[None]:
+        """Write what follows into the scope of that depth, before the loops that are open inside."""
+        inner = self.scopes[depth + 1 :]
+        del self.scopes[depth + 1 :]
+        yield
+        self.scopes += inner
+
+    @property
+    def _floor(self) -> int:
+        """The depth of the innermost block: what does not depend on its loops is written before them."""
+        return max(depth for depth, scope in enumerate(self.scopes) if not scope.loop)
+
+    def assign(self, text: str, *operands: Value, prefix: str = "v") -> Value:
+        """Give an expression of operands a name, in the outermost loop where it can stand."""
+        depth = max(self._floor, *(operand.depth for operand in operands), 0)
+        name = self.name(prefix)
+        with self.at(depth):
+            self.line(f"{name} = {text}")
+        return Value(name, depth)
+
+    def _known(self, key: Any) -> Any:
+        return next((scope.known[key] for scope in reversed(self.scopes) if key in scope.known), None)
+
+    # Places in memory.
+
+    def place(self, node: Node, place: Place | None) -> None:
+        """Say where an array stands from now on; None for nowhere."""
+        self.scopes[-1].known[id(node), "place"] = place or "gone"
+
+    def _load(self, node: Node, place: Place, indices: tuple[Value, ...]) -> Value:
+        linear = self._linear(node.shape, indices)
+        return self.assign(self._text(place, linear), linear)
+
+    def _text(self, place: Place, linear: Value) -> str:
+        at = self._sum(linear, place.offset)
+        if not place.row:
+            return f"{place.name}[{at.text}]"
+        start = "i" if place.row == 1 else f"i * {place.row}"
+        return f"{place.name}[np.uint64({start if at.number == 0 else f'{start} + {at.text}'})]"
+
+    def address(self, place: Place, linear: int) -> str:
+        """Return how an element of a place is named."""
+        return self._text(place, number(linear))
+
+    def keep(self, node: Node) -> Place:
+        """Write a whole array into memory of this function, and return where it stands."""
+        known = self._known((id(node), "place"))
+        if isinstance(known, Place):
+            return known
+        name = self.name("kept")
+        self.scratch.append(f"{name} = np.empty({max(node.size, 1)}, np.{node.dtype.name})")
+        place, target = Place(name, 0), self.scopes[: self._floor + 1][-1]
+        with self.at(self._floor):
+            if node.op == "sort":
+                self.store(node.args[0], place)
+                width = node.shape[-1]
+                for row in range(node.size // width):
+                    self.line(f"insertion_sort({name}, {row * width}, {(row + 1) * width})")
+            else:
+                self.store(node, place)
+        target.known[id(node), "place"] = place
+        return place
+
+    def store(self, node: Node, place: Place) -> None:
+        """Write a whole array to a place."""
+        if node.op == "reshape":
+            self.store(node.args[0], place)
+        elif node.op == "concat" and all(n == 1 for n in node.shape[: node.attr]):
+            for part in node.args:
+                self.store(part, place)
+                place = place._replace(offset=place.offset + part.size)
+        elif node.op == "put" and not self._placed(node):
+            self.store(node.args[0], place)
+            self.write_element(node, place)
+        elif node.size <= UNROLLED:
+            for linear, index in enumerate(np.ndindex(*node.shape)):
+                value = self.element(node, tuple(map(number, index)))
+                self.line(f"{self._text(place, number(linear))} = {value.text}")
+        else:
+            self._store_loop(node, place, ())
+
+    def write_element(self, node: Node, place: Place) -> None:
+        """Write the element that a `put` replaces, where the rest of the array stands already."""
+        indices = tuple(self._wrapped(self.element(i, ()), n) for i, n in zip(node.args[2:], node.shape, strict=True))
+        value = self.element(node.args[1], ())
+        self.line(f"{self._text(place, self._linear(node.shape, indices))} = {value.text}")
+
+    def _store_loop(self, node: Node, place: Place, indices: tuple[Value, ...]) -> None:
+        if len(indices) == len(node.shape):
+            linear, value = self._linear(node.shape, indices), self.element(node, indices)
+            self.line(f"{self._text(place, linear)} = {value.text}")
+            return
+        name = self.name("j")
+        with self.block(f"for {name} in range({node.shape[len(indices)]}):", loop=True) as depth:
+            self._store_loop(node, place, (*indices, Value(name, depth)))
+
+    def _placed(self, node: Node) -> bool:
+        return isinstance(self._known((id(node), "place")), Place)
+
+    # Indices.
+
+    def _sum(self, a: Value, b: int) -> Value:
+        if a.number is not None:
+            return number(a.number + b)
+        return Value(f"({a.text} + {b})", a.depth) if b else a
+
+    def _scaled(self, a: Value, factor: int) -> Value:
+        if a.number is not None:
+            return number(a.number * factor)
+        return Value(f"({a.text} * {factor})", a.depth) if factor != 1 else a
+
+    def _linear(self, shape: tuple[int, ...], indices: tuple[Value, ...]) -> Value:
+        known, texts, depth, stride = 0, [], 0, 1
+        for width, index in zip(reversed(shape), reversed(indices), strict=True):
+            if index.number is not None:
+                known += index.number * stride
+            elif width > 1 or index.text:
+                texts.append(self._scaled(index, stride).text)
+                depth = max(depth, index.depth)
+            stride *= width
+        if not texts:
+            return number(known)
+        return Value("(" + " + ".join(texts + ([str(known)] if known else [])) + ")", depth)
+
+    def _divided(self, linear: Value, shape: tuple[int, ...]) -> tuple[Value, ...]:
+        """Return the indices of a linear one."""
+        if linear.number is not None:
+            return tuple(number(int(i)) for i in np.unravel_index(linear.number, shape)) if shape else ()
+        wide = [axis for axis, width in enumerate(shape) if width > 1]
+        out, stride = [number(0)] * len(shape), 1
+        for axis in reversed(wide):
+            text = linear.text if stride == 1 else f"({linear.text} // {stride})"
+            out[axis] = self.assign(text if axis == wide[0] else f"{text} % {shape[axis]}", linear, prefix="k")
+            stride *= shape[axis]
+        return tuple(out)
+
+    def _wrapped(self, index: Value, width: int) -> Value:
+        """Return an index that may be negative as one from the front."""
+        if index.number is not None:
+            return number(index.number % width)
+        if index.text.startswith("j"):  # counts from 0
+            return index
+        return self.assign(f"{index.text} + {width} if {index.text} < 0 else {index.text}", index, prefix="k")
+
+    # Elements.
+
+    def element(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        """Return an element of a node, writing what works it out where that has not been written."""
+        key = (id(node), *(index.text for index in indices))
+        found = self._known(key)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+        place = self._known((id(node), "place"))
+        if place == "gone":
+            raise Untraceable("what a step has overwritten")
+        if isinstance(place, Place):
+            value = self._load(node, place, indices)
+        elif node.size > UNROLLED and node.serial in self._shared and node.op in _COMPUTED:
+            value = self._load(node, self.keep(node), indices)
+        else:
+            value = getattr(self, f"_{node.op}", self._computed)(node, indices)
+        self.scopes[value.depth if value.depth > self._floor else self._floor].known[key] = value
+        return value
+
+    def _input(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        return self._load(node, Place(node.attr, max(node.size, 1)), indices)
+
+    def _table(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        rest = [self._wrapped(index, n) for index, n in zip(indices[1:], node.shape[1:], strict=True)]
+        linear = self._linear(node.shape, (*indices[:1], *rest))
+        return self.assign(f"table{node.attr}[{linear.text}]", linear)
+
+    def _scalar(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        return Value(node.attr)
+
+    def _const(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        if node.dtype.kind == "f":
+            text = repr(float(node.attr)) if np.isfinite(node.attr) else f"np.float64('{node.attr}')"
+        elif node.dtype.kind == "b":
+            text = str(bool(node.attr))
+        elif node.attr == -(2**63):
+            text = "(-9223372036854775807 - 1)"
+        else:
+            text = str(int(node.attr))
+        known = int(node.attr) if node.dtype.kind == "i" else None
+        return Value(f"({text})" if text.startswith("-") else text, 0, known)
+
+    def _count(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        return indices[-1]
+
+    def _row(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        return Value("i")
+
+    def _reshape(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        source = node.args[0]
+        kept = [index for index, n in zip(indices, node.shape, strict=True) if n > 1]
+        if [n for n in source.shape if n > 1] == [n for n in node.shape if n > 1]:  # only axes of length 1 differ
+            rest = iter(kept)
+            return self.element(source, tuple(next(rest) if n > 1 else number(0) for n in source.shape))
+        return self.element(source, self._divided(self._linear(node.shape, indices), source.shape))
+
+    def _slice(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        starts, steps = node.attr
+        within = zip(indices, starts, steps, strict=True)
+        return self.element(node.args[0], tuple(self._sum(self._scaled(i, step), first) for i, first, step in within))
+
+    def _spread(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        return self.element(node.args[0], _narrowed(indices, node.args[0].shape))
+
+    def _concat(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        at = indices[node.attr].number
+        if at is None:
+            return self._load(node, self.keep(node), indices)
+        for part in node.args:
+            if at < part.shape[node.attr]:
+                return self.element(part, (*indices[: node.attr], number(at), *indices[node.attr + 1 :]))
+            at -= part.shape[node.attr]
+        raise Untraceable("an index out of range")
+
+    def _gather(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        source, index = node.args
+        axis, count = node.attr, len(index.shape)
+        at = self.element(index, indices[axis : axis + count])
+        if source.op != "table" or axis:
+            at = self._wrapped(at, source.shape[axis])
+        return self.element(source, (*indices[:axis], at, *indices[axis + count :]))
+
+    def _along(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        source, index = node.args
+        at = self._wrapped(self.element(index, indices), source.shape[-1])
+        return self.element(source, (*indices[:-1], at))
+
+    def _put(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        if node.size > UNROLLED or any(index.number is None for index in indices):
+            return self._load(node, self.keep(node), indices)
+        source, new, *places = node.args
+        old, value = self.element(source, indices), self.element(new, ())
+        ats = [self._wrapped(self.element(p, ()), n) for p, n in zip(places, node.shape, strict=True)]
+        same = " and ".join(f"{at.text} == {index.text}" for at, index in zip(ats, indices, strict=True))
+        return self.assign(f"{value.text} if {same} else {old.text}", old, value, *ats)
+
+    def _branch(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        condition, new, old = node.args
+        test, before = self.element(condition, ()), self.element(old, ())
+        value = self.assign(before.text, before, test)
+        with self.at(value.depth), self.block(f"if {test.text}:"):
+            self.line(f"{value.text} = {self.element(new, ()).text}")
+        return value
+
+    def _view(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        source, last = node.args[0], indices[-1]
+        old, new = source.dtype.itemsize, node.dtype.itemsize
+        if old >= new:
+            ratio = old // new
+            if last.number is not None:
+                word, shift = number(last.number // ratio), str(8 * new * (last.number % ratio))
+            else:
+                word = Value(f"({last.text} // {ratio})", last.depth)
+                shift = f"(({last.text} % {ratio}) * {8 * new})"
+            whole = self.element(source, (*indices[:-1], word))
+            bits = f"(1 if {whole.text} else 0)" if source.dtype == bool else whole.text
+            text = bits if shift == "0" else f"({bits} >> {shift})"
+            return self.assign(_cast(f"({text} & 255)" if node.dtype == bool else text, node.dtype), whole, last)
+        ratio, parts = new // old, []
+        for number_ in range(ratio):
+            part = self.element(source, (*indices[:-1], self._sum(self._scaled(last, ratio), number_)))
+            bits = f"np.int64(1 if {part.text} else 0)" if source.dtype == bool else f"np.int64({part.text})"
+            parts.append((f"(({bits} & {(1 << 8 * old) - 1}) << {8 * old * number_})", part))
+        text = " | ".join(text for text, _ in parts)
+        return self.assign(_cast(f"({text})", node.dtype), last, *(part for _, part in parts))
+
+    def _sort(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        return self._load(node, self.keep(node), indices)
+
+    def _reduce(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        source, width = node.args[0], node.args[0].shape[-1]
+        first = self.element(source, (*indices, number(0)))
+        value = self.assign(first.text, first, *indices)
+        with self.at(value.depth):
+            if width <= UNROLLED:
+                for at in range(1, width):
+                    self._reduced(node.attr, value, self.element(source, (*indices, number(at))))
+            else:
+                name = self.name("j")
+                with self.block(f"for {name} in range(1, {width}):", loop=True) as depth:
+                    self._reduced(node.attr, value, self.element(source, (*indices, Value(name, depth))))
+        return value
+
+    def _reduced(self, name: str, value: Value, each: Value) -> None:
+        a, b = value.text, each.text
+        sign = {"max": ">", "min": "<"}.get(name)
+        text = f"{b} if {b} {sign} {a} else {a}" if sign else f"{a} {dict(sum='+', any='|', all='&')[name]} {b}"
+        self.line(f"{a} = {text}")
+
+    def _search(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        table, x = node.args
+        value = self.element(x, indices)
+        return self.assign(f"search_{node.attr}(table{table.attr}, {value.text})", value)
+
+    def _computed(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        values = [self.element(arg, _narrowed(indices, arg.shape)) for arg in node.args]
+        return self.assign(computed(node, [value.text for value in values]), *values)
+
+
+#: Operations that are not worked out again for each reader.
+_COMPUTED = {"add", "sub", "mul", "div", "floordiv", "mod", "xor", "and", "or", "where", "cast", "clip", "put", "gather", "call"}
+_SIGNS = {
+    **{"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|"},
+    **{"xor": "^", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lshift": "<<"},
+    "rshift": ">>",
+}
+
+
+def computed(node: Node, values: list[str]) -> str:
+    """Write an operation on elements."""
+    op, dtype = node.op, node.dtype
+    if op in _SIGNS:
+        text = f"{values[0]} {_SIGNS[op]} {values[1]}"
+        if op in ("floordiv", "mod") and dtype.kind != "i":
+            raise Untraceable(f"{op} of {dtype}")
+        if op in ("lshift", "rshift") and node.args[1].op != "const":
+            beyond = "0" if op == "lshift" else f"(-1 if {values[0]} < 0 else 0)"
+            text = f"np.int64({values[0]}) {_SIGNS[op]} {values[1]} if 0 <= {values[1]} < 64 else {beyond}"
+        small = dtype.kind == "i" and dtype.itemsize < 8
+        return f"np.{dtype.name}({text})" if small else text
+    if op == "call":
+        return f"{node.attr}({values[0]})"
+    if op == "cast":
+        return _cast(values[0], dtype, node.args[0].dtype)
+    a, b, c = (*values, "", "")[:3]
+    texts = {
+        "where": f"{b} if {a} else {c}",
+        "minimum": f"{a} if {a} < {b} else {b}",
+        "maximum": f"{a} if {a} > {b} else {b}",
+        "clip": f"{b} if {a} < {b} else {c} if {a} > {c} else {a}",
+        "neg": f"-{a}",
+        "invert": f"~{a}",
+        "not": f"not {a}",
+        "abs": f"abs({a})",
+    }
+    if op not in texts:
+        raise Untraceable(f"the operation {op}")
+    small = dtype.kind == "i" and dtype.itemsize < 8
+    return f"np.{dtype.name}({texts[op]})" if small else texts[op]
+
+
+def _cast(text: str, dtype: np.dtype, old: np.dtype | None = None) -> str:
+    """Write a value as another type."""
+    if dtype == bool:
+        return f"({text}) != 0"
+    if old == bool:
+        return f"np.{dtype.name}(1 if {text} else 0)"
+    if old is not None and old.kind == "f" and dtype != np.int64:
+        return f"np.{dtype.name}(np.int64({text}))"
+    return f"np.{dtype.name}({text})"
+
+
+def _narrowed(indices: tuple[Value, ...], shape: tuple[int, ...]) -> tuple[Value, ...]:
+    """Return the indices of an array that is broadcast to a larger shape."""
+    own = indices[len(indices) - len(shape) :]
+    return tuple(number(0) if n == 1 else index for index, n in zip(own, shape, strict=True))
+
+
+def _shared(roots: list[Node]) -> set[int]:
+    """Return the serials of nodes that several others read and that are worth keeping."""
+    readers: Counter[int] = Counter()
+    work: dict[int, int] = {}
+    held: dict[int, Node] = {}
+
+    def visit(node: Node) -> int:
+        if node.serial not in held:
+            held[node.serial] = node
+            below = [visit(arg) for arg in node.args]
+            for serial in {arg.serial for arg in node.args}:
+                readers[serial] += 1
+            stored = node.op in ("input", "table", "sort")
+            work[node.serial] = 0 if stored else sum(below) + (node.op in _COMPUTED) + KEPT * (node.op == "call")
+        return work[node.serial]
+
+    for root in roots:
+        visit(root)
+    return {serial for serial, count in readers.items() if count > 1 and work[serial] >= KEPT}
