@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.compiled.moves import Moves, moves_of
+from theorybench.envs.core.compiled.plain.moves import Moves, moves_of
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.streams import Stream, absorb
@@ -92,7 +92,7 @@ class Alone:
             action = action.tolist()
         if self._pairs:
             pair = isinstance(action, (list, tuple)) and len(action) == 2 and all(type(one) is int for one in action)
-            return action if pair and 0 <= min(action) and max(action) < self._actions else None
+            return action if pair and min(action) >= 0 and max(action) < self._actions else None
         return action if type(action) is int and 0 <= action < self._actions else None
 
     def _look_ahead(self) -> None:

@@ -5,15 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.compiled.graph import Graph, Untraceable
-from theorybench.envs.core.compiled.plain import UNROLLED, Plain, run
+from theorybench.envs.core.compiled.graph import Graph
+from theorybench.envs.core.compiled.plain.elements import UNROLLED
+from theorybench.envs.core.compiled.plain.function import Plain
 from theorybench.envs.core.compiled.symbolic import Array
 from theorybench.envs.core.compiled.trace import _check, _sample
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.streams import Stream
-
-#: Functions of more statements are slower than NumPy.
-LONGEST = 2000
 
 
 class Moves(NamedTuple):
@@ -84,8 +82,6 @@ def _moves_of(setting: Dynamics) -> Moves:
     parts = ["(" + "".join(f"{plain.held(array.node)}, " for array in moved) + ")"]
     parts += [plain.exact(rewards.node).text, plain.exact(terminated.node).text, plain.fresh(seen.node)]
     parts.append("None" if mask is None else plain.fresh(mask.node))
-    text = plain.text("def move(state, action, key, step{}):", f"return {', '.join(parts)}")
-    if text.count("\n") > LONGEST:
-        raise Untraceable("too many statements")
+    move = plain.compiled("move(state, action, key, step", ", ".join(parts))
     fields = tuple((field.shape[1:], field.dtype) for field in sample)
-    return Moves(kind, run(text, "move", plain.globals), fields)
+    return Moves(kind, move, fields)
