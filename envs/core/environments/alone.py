@@ -60,7 +60,7 @@ class Alone:
         if chosen is None or self._ended:
             return None
         try:
-            moved = self._move(self._state, chosen, self._key, self._steps + 1)
+            moved = self._move(self._state, chosen, self._key, self._steps)
         except Exception:  # NumPy says what is wrong, or that nothing is
             return None
         legal = self._legal

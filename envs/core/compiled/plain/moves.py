@@ -8,10 +8,8 @@ import numpy as np
 from theorybench.envs.core.compiled.graph import Graph
 from theorybench.envs.core.compiled.plain.elements import UNROLLED
 from theorybench.envs.core.compiled.plain.function import Plain
-from theorybench.envs.core.compiled.symbolic import Array
-from theorybench.envs.core.compiled.trace import _check, _sample
+from theorybench.envs.core.compiled.trace import sample, trace_move
 from theorybench.envs.core.dynamics import Dynamics
-from theorybench.envs.core.streams import Stream
 
 
 class Moves(NamedTuple):
@@ -19,8 +17,8 @@ class Moves(NamedTuple):
 
     Attributes:
         state: the type of the setting's State.
-        move: state, action, key of the episode and number of the step, to the next state, reward, whether the episode
-            ends, observation and legal actions, the last two new arrays; legal actions are None where all are.
+        move: state, action, key of the episode and number of steps so far, to the next state, reward, whether the
+            episode ends, observation and legal actions, the last two new arrays; legal actions are None where all are.
         fields: shape and type of each field.
     """
 
@@ -57,31 +55,12 @@ def moves_of(setting: Dynamics) -> Moves | None:
 
 
 def _moves_of(setting: Dynamics) -> Moves:
-    graph = Graph()
-
-    def held(name: str, shape: tuple[int, ...] = (), dtype: Any = np.int64) -> Array:
-        return Array(graph, graph.node("input", (), name, shape, dtype), True)
-
-    sample = _sample(setting, False, False)
-    kind = type(sample)
-    state = kind(*(held(f"state{i}", field.shape[1:], field.dtype) for i, field in enumerate(sample)))
-    actions = held("action", (2,) if setting.feedback == "preference" else ())
-    world: Any = Array(graph, graph.const(setting.world, (), np.int64), False)
-    stream = Stream(held("key"), held("step"), world, actions.__array_namespace__())
-    moved, rewards, terminated = setting.transition(state, actions, stream)
-    for array, known in zip(moved, state, strict=True):
-        _check(array, known.node.shape, known.dtype)
-    _check(rewards, (), np.float64)
-    _check(terminated, (), np.bool_)
-    seen, mask = setting.observe(moved), setting.action_mask(moved)
-    _check(seen, (setting.prompt_length + setting.response_length,), setting.observation_dtype)
-    if mask is not None:
-        _check(mask, (setting.num_actions,), np.bool_)
+    graph, like = Graph(), sample(setting)
+    moved = trace_move(setting, graph, setting.world, like)
     plain = Plain(graph)
-    plain.line(f"{', '.join(f'state{i}' for i in range(len(sample)))}, = state")
-    parts = ["(" + "".join(f"{plain.held(array.node)}, " for array in moved) + ")"]
-    parts += [plain.exact(rewards.node).text, plain.exact(terminated.node).text, plain.fresh(seen.node)]
-    parts.append("None" if mask is None else plain.fresh(mask.node))
-    move = plain.compiled("move(state, action, key, step", ", ".join(parts))
-    fields = tuple((field.shape[1:], field.dtype) for field in sample)
-    return Moves(kind, move, fields)
+    plain.line(f"{', '.join(f'state{i}' for i in range(len(like)))}, = state")
+    parts = ["(" + "".join(f"{plain.held(node)}, " for node in moved.moved) + ")"]
+    parts += [plain.exact(moved.rewards).text, plain.exact(moved.terminated).text]
+    parts += ["None" if node is None else plain.fresh(node) for node in moved.after]
+    move = plain.compiled("move(state, actions, keys, steps", ", ".join(parts))
+    return Moves(moved.state, move, tuple((field.shape[1:], field.dtype) for field in like))
