@@ -27,7 +27,7 @@ from theorybench.envs.core.compiled.plain.values import (
 #: Arrays of at most so many elements are worked out element by element.
 UNROLLED = 24
 #: Tables of at most so many elements are held as lists, which are read faster.
-LISTED = 2**18
+LISTED = 2**16
 
 
 class Elements:

@@ -1,7 +1,9 @@
 """The move of one environment as a plain Python function, derived from the setting's own code."""
 
+import dataclasses
+import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,8 @@ from theorybench.envs.core.compiled.trace import sample, trace_move
 from theorybench.envs.core.dynamics import Dynamics
 
 
-class Moves(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Moves:
     """How one environment of a setting moves.
 
     Attributes:
@@ -43,12 +46,16 @@ class Moves(NamedTuple):
         return self.state(*(np.array(value, dtype).reshape(1, *shape) for value, (shape, dtype) in fields))
 
 
+#: What equal settings share, as long as one of them is there.
+_KNOWN: weakref.WeakValueDictionary[Dynamics, Moves] = weakref.WeakValueDictionary()
+
+
 def moves_of(setting: Dynamics) -> Moves | None:
     """Return how one environment of a setting moves, or None where its code does what the tracer does not know."""
     held = setting.__dict__
     if "_moves" not in held:
         try:
-            held["_moves"] = _moves_of(setting)
+            held["_moves"] = _KNOWN[setting] = _KNOWN.get(setting) or _moves_of(setting)
         except Exception:  # the dynamics are anybody's code: whatever stops them here runs in NumPy
             held["_moves"] = None
     return held["_moves"]  # type: ignore[no-any-return]
