@@ -199,5 +199,5 @@ class Namespace:
         return x.like(self._graph.node("reduce", (x.node,), name, x.node.shape[:-1], x.dtype))
 
     def _last(self, x: Array, axis: int) -> None:
-        if axis % x.ndim != x.ndim - 1 or x.merged or not x.node.shape:
+        if axis % x.ndim != x.ndim - 1 or len(x.node.shape) <= x.merged:
             raise Untraceable("another axis than the last")

@@ -218,13 +218,15 @@ class Array:
         if self.merged or keys[0] != slice(None) or len(keys) != 2 or len(node.shape) != 1:
             raise Untraceable(f"a write into {key!r}")
         width, what = node.shape[0], keys[1]
-        start, stop, step = what.indices(width) if isinstance(what, slice) else (what % width, what % width + 1, 1)
+        inner = graph.apply("cast", [_node(graph, value, node.dtype)], node.dtype)
+        if not isinstance(what, slice):
+            place = graph.const(what % width, (), np.int64)
+            self._write(graph.node("put", (node, graph.reshape(inner, ()), place), None, node.shape, node.dtype))
+            return
+        start, stop, step = what.indices(width)
         if step != 1:
             raise Untraceable(f"a write into {key!r}")
-        inner = _node(graph, value, node.dtype)
-        if not isinstance(what, slice):
-            inner = graph.reshape(inner, (1,))
-        inner = graph.spread(graph.apply("cast", [inner], node.dtype), (max(stop - start, 0),))
+        inner = graph.spread(inner, (max(stop - start, 0),))
         before, after = (static(graph, node, (slice(*ends),)) for ends in ((0, start), (stop, width)))
         self._write(graph.concat([before, inner, after], 0))
 

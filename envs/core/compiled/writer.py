@@ -57,7 +57,7 @@ class Writer:
     def __init__(self, graph: Graph, roots: list[Node]) -> None:
         self.graph, self.scopes, self.scratch = graph, [Scope(False)], list[str]()
         self._names = itertools.count()
-        self._shared = _shared(roots)
+        self._shared, self._keeping = _shared(roots), set[int]()
 
     # Statements.
 
@@ -138,27 +138,45 @@ class Writer:
                 for row in range(node.size // width):
                     self.line(f"insertion_sort({name}, {row * width}, {(row + 1) * width})")
             else:
+                self._keeping.add(node.serial)
                 self.store(node, place)
+                self._keeping.discard(node.serial)
         target.known[id(node), "place"] = place
         return place
 
     def store(self, node: Node, place: Place) -> None:
         """Write a whole array to a place."""
-        if node.op == "reshape":
+        if self._placed(node):
+            self._store_each(node, place)
+        elif node.op == "reshape":
             self.store(node.args[0], place)
         elif node.op == "concat" and all(n == 1 for n in node.shape[: node.attr]):
             for part in node.args:
                 self.store(part, place)
                 place = place._replace(offset=place.offset + part.size)
-        elif node.op == "put" and not self._placed(node):
+        elif node.op == "concat" and node.size > UNROLLED:
+            start = 0
+            for part in node.args:
+                self._store_each(part, place, node.shape, tuple(start * (d == node.attr) for d in range(len(node.shape))))
+                start += part.shape[node.attr]
+        elif node.op == "put":
             self.store(node.args[0], place)
             self.write_element(node, place)
-        elif node.size <= UNROLLED:
-            for linear, index in enumerate(np.ndindex(*node.shape)):
-                value = self.element(node, tuple(map(number, index)))
-                self.line(f"{self._text(place, number(linear))} = {value.text}")
         else:
-            self._store_loop(node, place, ())
+            self._store_each(node, place)
+
+    def _store_each(
+        self, node: Node, place: Place, shape: tuple[int, ...] | None = None, starts: tuple[int, ...] | None = None
+    ) -> None:
+        """Write a whole array, element by element, into an array of some shape from some place on."""
+        whole, origin = shape or node.shape, starts or (0,) * len(node.shape)
+        if node.size > UNROLLED:
+            self._store_loop(node, place, whole, origin, ())
+            return
+        for index in np.ndindex(*node.shape):
+            value = self.element(node, tuple(map(number, index)))
+            linear = self._linear(whole, tuple(number(i + o) for i, o in zip(index, origin, strict=True)))
+            self.line(f"{self._text(place, linear)} = {value.text}")
 
     def write_element(self, node: Node, place: Place) -> None:
         """Write the element that a `put` replaces, where the rest of the array stands already."""
@@ -166,14 +184,21 @@ class Writer:
         value = self.element(node.args[1], ())
         self.line(f"{self._text(place, self._linear(node.shape, indices))} = {value.text}")
 
-    def _store_loop(self, node: Node, place: Place, indices: tuple[Value, ...]) -> None:
+    def _store_loop(
+        self, node: Node, place: Place, whole: tuple[int, ...], origin: tuple[int, ...], indices: tuple[Value, ...]
+    ) -> None:
         if len(indices) == len(node.shape):
-            linear, value = self._linear(node.shape, indices), self.element(node, indices)
+            shifted = tuple(self._sum(i, o) for i, o in zip(indices, origin, strict=True))
+            linear, value = self._linear(whole, shifted), self.element(node, indices)
             self.line(f"{self._text(place, linear)} = {value.text}")
             return
+        width = node.shape[len(indices)]
+        if width == 1:
+            self._store_loop(node, place, whole, origin, (*indices, number(0)))
+            return
         name = self.name("j")
-        with self.block(f"for {name} in range({node.shape[len(indices)]}):", loop=True) as depth:
-            self._store_loop(node, place, (*indices, Value(name, depth)))
+        with self.block(f"for {name} in range({width}):", loop=True) as depth:
+            self._store_loop(node, place, whole, origin, (*indices, Value(name, depth)))
 
     def _placed(self, node: Node) -> bool:
         return isinstance(self._known((id(node), "place")), Place)
@@ -236,7 +261,7 @@ class Writer:
             raise Untraceable("what a step has overwritten")
         if isinstance(place, Place):
             value = self._load(node, place, indices)
-        elif node.size > UNROLLED and node.serial in self._shared and node.op in _COMPUTED:
+        elif node.size > UNROLLED and node.serial in self._shared - self._keeping and node.op in _COMPUTED:
             value = self._load(node, self.keep(node), indices)
         else:
             value = getattr(self, f"_{node.op}", self._computed)(node, indices)
@@ -380,6 +405,11 @@ class Writer:
 
     def _computed(self, node: Node, indices: tuple[Value, ...]) -> Value:
         values = [self.element(arg, _narrowed(indices, arg.shape)) for arg in node.args]
+        if node.op in ("add", "sub", "mul", "cast") and node.dtype == np.int64:
+            known = [value.number for value in values]
+            if None not in known:  # numba refuses constants that overflow
+                whole = known[0] if node.op == "cast" else _whole(node.op, *known)  # type: ignore[arg-type]
+                return self._const(self.graph.const((whole + 2**63) % 2**64 - 2**63, (), np.int64), ())
         return self.assign(computed(node, [value.text for value in values]), *values)
 
 
@@ -434,6 +464,11 @@ def _cast(text: str, dtype: np.dtype, old: np.dtype | None = None) -> str:
     if old is not None and old.kind == "f" and dtype != np.int64:
         return f"np.{dtype.name}(np.int64({text}))"
     return f"np.{dtype.name}({text})"
+
+
+def _whole(op: str, a: int, b: int) -> int:
+    """Do arithmetic without bounds."""
+    return {"add": a + b, "sub": a - b, "mul": a * b}[op]
 
 
 def _narrowed(indices: tuple[Value, ...], shape: tuple[int, ...]) -> tuple[Value, ...]:
