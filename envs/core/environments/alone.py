@@ -6,14 +6,16 @@ since a stream's key and the number of an episode say all about it. States, rewa
 of NumPy, bit for bit. Whatever reads or changes the batch finds arrays, and NumPy goes on from there.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theorybench.envs.core.compiled.plain.moves import Moves, moves_of
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.streams import Stream, absorb
+
+if TYPE_CHECKING:
+    from theorybench.envs.core.compiled.plain.moves import Moves
 
 #: Steps that NumPy takes before plain Python does, and before it does again where something has looked at the batch:
 #: tracing takes as long as some hundred steps.
@@ -30,7 +32,7 @@ class Alone:
         moves: its setting's.
     """
 
-    def __init__(self, batch: Batch, moves: Moves) -> None:
+    def __init__(self, batch: Batch, moves: "Moves") -> None:
         self._setting, self._moves, self._move = batch.setting, moves, moves.move
         self._pairs, self._actions = batch.pairs, batch.setting.num_actions
         self._prompt = moves.state._fields.index("prompt")  # type: ignore[attr-defined]
@@ -158,6 +160,8 @@ class Single(Batch):
 
     def take_over(self) -> None:
         """Let plain Python move the environment, where it can: not with a meter, which charges batches."""
+        from theorybench.envs.core.compiled.plain.moves import moves_of  # what few steps do without
+
         moves = None if self.meter is not None else moves_of(self.setting)
         self._slow = 0
         if moves is not None:
