@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import COUNT, Graph, Node, Untraceable
+from theorybench.envs.core.compiled.namespace import Namespace
 from theorybench.envs.core.compiled.symbolic import Array
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.streams import Stream, Streams, absorb
@@ -77,6 +78,7 @@ def trace(setting: Dynamics, stage: bool, hint: bool) -> Traced:
 
 def _trace(setting: Dynamics, stage: bool, hint: bool) -> Traced:
     graph = Graph()
+    namespace = graph.namespace = Namespace(graph)
 
     def held(name: str, shape: tuple[int, ...] = (), dtype: Any = np.int64) -> Array:
         return Array(graph, graph.node("input", (), name, shape, dtype), True)
@@ -87,7 +89,7 @@ def _trace(setting: Dynamics, stage: bool, hint: bool) -> Traced:
     kind = type(sample)
     state = kind(*(held(f"state{i}", field.shape[1:], field.dtype) for i, field in enumerate(sample)))
     actions = held("actions", (2,) if setting.feedback == "preference" else ())
-    keys, namespace = held("keys"), actions.__array_namespace__()
+    keys = held("keys")
     mask = setting.action_mask(state)
     legal = None if mask is None else namespace.take_along_axis(mask, actions[:, None], axis=1)[:, 0]
     moved, rewards, terminated = setting.transition(state, actions, Stream(keys, held("steps") + 1, world, namespace))
@@ -126,7 +128,7 @@ def _sample(setting: Dynamics, stage: bool, hint: bool) -> Any:
 
 def _check(array: Any, shape: tuple[int, ...], dtype: Any) -> None:
     right = isinstance(array, Array) and not array.merged and array.node.shape == shape and array.dtype == dtype
-    if not right or not array.lane and array.node.op != "const":
+    if not right or (not array.lane and array.node.op != "const"):
         raise Untraceable(f"an output that is no {np.dtype(dtype)} array of shape (n, {shape})")
 
 
