@@ -180,7 +180,7 @@ class Streams:
 
     @property
     def columns(self) -> tuple[Any, Any, Any]:
-        """The mixed keys, the numbers of the episodes and the keys of these: int64 (n,) each, to be written in place."""
+        """The mixed keys, the numbers of the episodes and their keys: int64 (n,) each, to be written in place."""
         return self._mixed, self._episodes, self._current
 
     def rekey(self, rows: Any, keys: np.ndarray) -> None:

@@ -15,7 +15,13 @@ from theorybench.envs.lazy import REGISTERED, resolved
 from theorybench.leaderboard.evidence import catalogue, listing
 
 HEAVY = {"torch", "scipy", "pandas", "plotly", "matplotlib", "jinja2", "transformers", "trl", "numba"}
-COMMAND = "import sys\nsys.argv = ['theorybench', *{!r}]\nfrom theorybench.cli import main\ntry: main()\nexcept SystemExit: pass"
+COMMAND = """
+import sys
+sys.argv = ['theorybench', *{!r}]
+from theorybench.cli import main
+try: main()
+except SystemExit: pass
+"""
 FIRST = "import gymnasium, theorybench\nenv = gymnasium.make('TheoryBench/TreeMarkovChain-v0')\nenv.reset(seed=0)"
 
 KEPT = """

@@ -2,6 +2,7 @@
 
     theorybench.testing.check_setting(MySetting(size=3))
     theorybench.testing.check_vector_env(gym.make_vec("MyLab/MySetting-v0", num_envs=64))
+    theorybench.testing.check_compiled(MySetting(size=3))  # a part of check_vector_env
 
 Each returns nothing, or raises `CheckFailed`, an AssertionError that says what is wrong and how to fix it.
 """
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.checks.alone import check_alone
+from theorybench.envs.core.checks.compiled import check_compiled
 from theorybench.envs.core.checks.dynamics import (
     EPISODES,
     check_empty,
@@ -31,11 +33,12 @@ from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import Range
 from theorybench.envs.core.views import VIEWS
 
-__all__ = ["CheckFailed", "check_setting", "check_vector_env"]
+__all__ = ["CheckFailed", "check_compiled", "check_setting", "check_vector_env"]
 
 #: Keywords of `gym.make` and `gym.make_vec`, which no parameter may have as its name.
 RESERVED = {
     *("env_id", "id", "num_envs", "autoreset_mode", "backend", "device", "scored", "worker", "render_mode"),
+    *("compiled", "threads"),
     *("disable_env_checker", "max_episode_steps", "vector_kwargs", "vectorization_mode", "wrappers"),
 }
 

@@ -11,7 +11,7 @@ COUNT = 2_147_483_629
 KINDS = tuple(np.dtype(kind) for kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.float64))
 
 
-class Untraceable(Exception):  # noqa: N818
+class Untraceable(Exception):
     """The dynamics do what the tracer does not know: NumPy does it."""
 
 
@@ -60,6 +60,7 @@ class Graph:
 
     def __init__(self) -> None:
         self._known: dict[Any, Node] = {}
+        self.namespace: Any = None  # what symbolic arrays go through
         self.tables: list[np.ndarray] = []
         self.functions: dict[str, Any] = {}  # of one number
 

@@ -8,12 +8,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Untraceable
-from theorybench.envs.core.compiled.source import Source, write
+from theorybench.envs.core.compiled.source import write
 from theorybench.envs.core.compiled.trace import trace
 from theorybench.envs.core.dynamics import Dynamics
 
@@ -25,26 +25,26 @@ class Program(NamedTuple):
     """The step of a setting.
 
     Attributes:
-        source: the function's.
-        tables: the arrays of the setting that it reads, by the names of the arguments.
+        source: of the function, see `write`.
+        tables: the arrays of the setting that it reads, flat.
         masked: whether actions can be illegal.
     """
 
-    source: Source
-    tables: dict[str, np.ndarray]
+    source: str
+    tables: tuple[np.ndarray, ...]
     masked: bool
 
     @property
     def loaded(self) -> bool:
         """Whether the function has been compiled, or read from disk, in this process."""
-        return self.source.text in _FUNCTIONS
+        return self.source in _FUNCTIONS
 
-    def run(self, **arguments: Any) -> bool:
-        """Call the function, compiled where it has not been."""
-        function = _FUNCTIONS.get(self.source.text)
-        if function is None:
-            function = _FUNCTIONS[self.source.text] = _load(self.source.text)
-        return function(*(arguments[name] if name in arguments else self.tables[name] for name in self.source.arguments))
+    @property
+    def function(self) -> Callable[..., bool]:
+        """The function; it compiles when it is called for the first time."""
+        if self.source not in _FUNCTIONS:
+            _FUNCTIONS[self.source] = _load(self.source)
+        return _FUNCTIONS[self.source]
 
 
 def has_numba() -> bool:
@@ -52,7 +52,7 @@ def has_numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def program(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
+def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
     """Return the step of a setting, traced once.
 
     Args:
@@ -67,7 +67,7 @@ def program(setting: Dynamics, stage: bool = False, hint: bool = False) -> Progr
     if (stage, hint) not in held:
         try:
             traced = trace(setting, stage, hint)
-            tables = {f"table{i}": np.ascontiguousarray(t).reshape(-1) for i, t in enumerate(traced.graph.tables)}
+            tables = tuple(np.ascontiguousarray(table).reshape(-1) for table in traced.graph.tables)
             held[stage, hint] = Program(write(traced), tables, traced.legal is not None)
         except Untraceable as error:
             held[stage, hint] = error
@@ -78,10 +78,8 @@ def program(setting: Dynamics, stage: bool = False, hint: bool = False) -> Progr
 
 
 def folder() -> Path:
-    """Return where sources and what numba makes of them are kept: below the user's cache folder."""
-    if sys.platform == "win32" and "LOCALAPPDATA" in os.environ:
-        return Path(os.environ["LOCALAPPDATA"]) / "theorybench" / "compiled"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "theorybench" / "compiled"
+    """Return where sources and what numba makes of them are kept: where pre-trained models are kept, too."""
+    return Path(os.environ.get("THEORYBENCH_CACHE") or Path.home() / ".cache" / "theorybench") / "compiled"
 
 
 def _load(text: str) -> Callable[..., bool]:

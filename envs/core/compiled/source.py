@@ -1,14 +1,15 @@
 """Writes the source of the function that moves environments by one step each, from a traced setting."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
+from theorybench.envs.core.compiled.statements import UNROLLED, Place, Value, number
 from theorybench.envs.core.compiled.symbolic import Array
 from theorybench.envs.core.compiled.trace import Shown, Traced
-from theorybench.envs.core.compiled.writer import UNROLLED, Place, Value, Writer, number
+from theorybench.envs.core.compiled.writer import Writer
 
 _HEAD = '''"""One step of many environments, written by theorybench.envs.core.compiled; do not edit."""
 
@@ -56,15 +57,8 @@ def step({arguments}):
 '''
 
 
-class Source(NamedTuple):
-    """A function's source, its name aside, and the names of its arguments in their order."""
-
-    text: str
-    arguments: tuple[str, ...]
-
-
-def write(traced: Traced) -> Source:
-    """Write the function.
+def write(traced: Traced) -> str:
+    """Write the function, `{options}` standing for what numba is told.
 
     It moves environments start..stop - 1 and returns whether an episode ended. From the first that did on, and before
     it, `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
@@ -75,17 +69,16 @@ def write(traced: Traced) -> Source:
     fields = [f"state{i}" for i in range(len(traced.held))]
     masked = traced.legal is not None
     shown = ["observations", "prompts", *(["masks"] if masked else [])]
-    arguments = ["start", "stop", *fields, "mixed", "episodes", "keys", "steps", "stage", "hint", "world", "actions"]
-    arguments += [f"table{i}" for i in range(len(traced.graph.tables))]
-    arguments += ["rewards", "terminated", *(["invalid"] if masked else []), *shown, *(f"final_{n}" for n in shown)]
+    arguments = ["start", "stop", "actions", "rewards", "terminated", *(["invalid"] if masked else []), *shown]
+    arguments += [*(f"final_{name}" for name in shown), *fields, "mixed", "episodes", "keys", "steps", "stage", "hint"]
+    arguments += ["world", *(f"table{i}" for i in range(len(traced.graph.tables)))]
     try:
         body = _Step(traced).write()
     except RecursionError as error:
         raise Untraceable("too long a chain of operations") from error
     functions = "".join(_function(name, function) for name, function in sorted(traced.graph.functions.items()))
     lines = "\n".join("    " + line for line in body)
-    text = _HEAD.format(options="{options}", functions=functions, arguments=", ".join(arguments), body=lines)
-    return Source(text, tuple(arguments))
+    return _HEAD.format(options="{options}", functions=functions, arguments=", ".join(arguments), body=lines)
 
 
 def _function(name: str, function: Callable[[Any], Any]) -> str:

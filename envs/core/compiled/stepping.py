@@ -1,5 +1,6 @@
 """Steps of a batch by a compiled function: chosen where it pays, and the same bits as in NumPy."""
 
+import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -7,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Untraceable
-from theorybench.envs.core.compiled.program import Program, has_numba, program
+from theorybench.envs.core.compiled.program import Program, find, has_numba
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.errors import ConfigurationError, ParameterError, require_integer
 
@@ -79,7 +80,7 @@ class Choice:
         if not has_numba():
             raise ConfigurationError("compiled=True needs numba: pip install 'theorybench[fast]'")
         try:
-            program(setting)
+            find(setting)
         except Untraceable as error:
             what = f"{setting.name} does what is not compiled: {error}"
             raise ParameterError("compiled", True, "None or False for this setting", what) from error
@@ -89,7 +90,7 @@ class Choice:
         if not self._possible:
             return None
         try:
-            found = program(setting, stage, hint)
+            found = find(setting, stage, hint)
         except Untraceable:
             return None
         return found if self._wanted or self._left <= 0 or found.loaded else None
@@ -99,47 +100,66 @@ class Choice:
         self._left -= self._n
 
 
-def move(done_by: Program, setting: Dynamics, columns: Columns, actions: np.ndarray, threads: int) -> Stepped:
-    """Move all environments by one checked action each, and begin again those that end.
+class Bound:
+    """A program and the arrays that it reads and writes.
 
     Args:
-        done_by: the setting's program for these columns.
+        program: of the setting.
         setting: the setting.
-        columns: written in place.
-        actions: int64 (n,) or (n, 2).
-        threads: how many threads share the environments.
+        columns: written in place by every step.
     """
-    n, empty = len(columns.steps), np.zeros(0, np.int64)
 
-    def shown() -> Shown:
-        tokens = np.empty((n, setting.prompt_length + setting.response_length), setting.observation_dtype)
-        masks = (np.empty if done_by.masked else np.ones)((n, setting.num_actions), np.bool_)
-        return Shown(tokens, np.empty(n, np.int64), masks)
+    def __init__(self, program: Program, setting: Dynamics, columns: Columns) -> None:
+        self.program, self.columns = program, columns
+        self._n, self._actions = len(columns.steps), setting.num_actions
+        self._tokens = setting.prompt_length + setting.response_length
+        self._dtype = setting.observation_dtype
+        empty = np.zeros(0, np.int64)
+        options = [empty if option is None else option for option in (columns.stage, columns.hint)]
+        held = [*(field.reshape(-1) for field in columns.state), columns.mixed, columns.episodes, columns.keys]
+        self._arguments = (*held, columns.steps, *options, setting.world, *program.tables)
 
-    before, after = shown(), shown()
-    rewards, terminated, invalid = np.empty(n), np.empty(n, np.bool_), np.zeros(n, np.bool_)
-    arguments = {f"state{i}": field.reshape(-1) for i, field in enumerate(columns.state)}
-    arguments |= {name: getattr(columns, name) for name in ("mixed", "episodes", "keys", "steps")}
-    arguments |= {name: empty if x is None else x for name, x in (("stage", columns.stage), ("hint", columns.hint))}
-    arguments |= {"world": setting.world, "actions": np.ascontiguousarray(actions).reshape(-1)}
-    arguments |= {"rewards": rewards, "terminated": terminated, "invalid": invalid}
-    for prefix, part in (("", after), ("final_", before)):
-        arguments |= {f"{prefix}{name}": array.reshape(-1) for name, array in part._asdict().items()}
-    bounds = [n * part // threads for part in range(threads + 1)]
-    if threads == 1:
-        ended = [done_by.run(start=0, stop=n, **arguments)]
-    else:
-        done_by.run(start=0, stop=0, **arguments)  # compiled once, not by each thread
-        parts = zip(bounds[1:-1], bounds[2:], strict=True)
-        others = [_pool(threads).submit(done_by.run, start=a, stop=b, **arguments) for a, b in parts]
-        ended = [done_by.run(start=0, stop=bounds[1], **arguments), *(other.result() for other in others)]
-    if not any(ended):
-        return Stepped(rewards, terminated, invalid, None, after)
-    for over, start, stop in zip(ended, bounds, bounds[1:], strict=False):
-        if not over:
-            for old, new in zip(before, after, strict=True):
-                old[start:stop] = new[start:stop]
-    return Stepped(rewards, terminated, invalid, before, after)
+    def _shown(self) -> Shown:
+        """Make arrays for what environments show; what is legal is written only where something may not be."""
+        masks = np.empty((self._n if self.program.masked else 0, self._actions), np.bool_)
+        return Shown(np.empty((self._n, self._tokens), self._dtype), np.empty(self._n, np.int64), masks)
+
+    def move(self, actions: np.ndarray, threads: int) -> Stepped:
+        """Move all environments by one checked action each, and begin again those that end.
+
+        Args:
+            actions: int64 (n,) or (n, 2).
+            threads: how many threads share the environments.
+        """
+        n, masked = self._n, self.program.masked
+        before, after = self._shown(), self._shown()
+        rewards, terminated, invalid = np.empty(n), np.empty(n, np.bool_), np.zeros(n, np.bool_)
+        flat = [array.reshape(-1) for part in (after, before) for array in (part if masked else part[:2])]
+        results = (rewards, terminated, *([invalid] if masked else []), *flat)
+        bounds = [n * part // threads for part in range(threads + 1)]
+        ended = self._run(bounds, np.ascontiguousarray(actions).reshape(-1), results)
+        final = None
+        if any(ended):
+            for over, (start, stop) in zip(ended, itertools.pairwise(bounds), strict=True):
+                for old, new in zip(before, after, strict=True) if not over else ():
+                    old[start:stop] = new[start:stop]
+            final = self._finished(before)
+        return Stepped(rewards, terminated, invalid, final, self._finished(after))
+
+    def _finished(self, shown: Shown) -> Shown:
+        return shown if self.program.masked else shown._replace(masks=np.ones((self._n, self._actions), np.bool_))
+
+    def _run(self, bounds: list[int], actions: np.ndarray, results: tuple[np.ndarray, ...]) -> list[bool]:
+        """Run the function between bounds, each part in a thread; return where an episode ended."""
+        function = self.program.function
+        if len(bounds) == 2:
+            return [function(0, self._n, actions, *results, *self._arguments)]
+        function(0, 0, actions, *results, *self._arguments)  # compiled once, not by each thread
+        parts = list(itertools.pairwise(bounds))
+        submit = _pool(len(parts)).submit
+        others = [submit(function, start, stop, actions, *results, *self._arguments) for start, stop in parts[1:]]
+        own = function(*parts[0], actions, *results, *self._arguments)
+        return [own, *(other.result() for other in others)]
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:

@@ -9,7 +9,7 @@ import numpy as np
 
 from theorybench.envs.core.compiled.graph import COUNT, Graph, Node, Untraceable
 
-#: Operations of two operands: the name in the graph, and whether the result is a bool.
+#: Operations of two operands: Python's name, and that in the graph.
 _BINARY = {
     "add": "add",
     "sub": "sub",
@@ -88,9 +88,7 @@ class Array:
         return Array(self.graph, node, self.lane, self.merged)
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
-        from theorybench.envs.core.compiled.namespace import Namespace
-
-        return Namespace(self.graph)
+        return self.graph.namespace
 
     def _refuse(self, *args: Any, **keywords: Any) -> Any:
         raise Untraceable("control flow, or a loop, that depends on data")
@@ -113,7 +111,7 @@ class Array:
         return self.like(self.graph.apply("neg", [self.node], self.dtype))
 
     def __invert__(self) -> "Array":
-        return self.like(self.graph.apply("not" if self.dtype == bool else "invert", [self.node], self.dtype))
+        return self.like(self.graph.apply("not" if self.dtype.kind == "b" else "invert", [self.node], self.dtype))
 
     def wrapped(self, held: Any) -> Any:
         """Return a NamedTuple of NumPy arrays as symbolic ones that all environments share."""
@@ -328,10 +326,11 @@ def combined(graph: Graph, op: str, operands: list[Any], dtype: Any = None) -> A
     merged = bool(lanes) and lanes[0].merged
     if any(x.merged != merged or x.ndim != rank for x in lanes):
         raise Untraceable("arrays that are broadcast along the axis of environments")
-    common = np.result_type(*(x.dtype if isinstance(x, Array) else x for x in (arrays[1:] if op == "where" else arrays)))
+    weighed = arrays[1:] if op == "where" else arrays
+    common = np.result_type(*(x.dtype if isinstance(x, Array) else x for x in weighed))
     if dtype is None:
         dtype = np.dtype(bool) if op in _COMPARISONS else np.dtype(np.float64) if op == "div" else common
-    if common == bool and op not in (*_COMPARISONS, "and", "or", "xor", "where"):
+    if common.kind == "b" and op not in (*_COMPARISONS, "and", "or", "xor", "where"):
         raise Untraceable(f"{op} of bools")
     nodes = []
     for number, x in enumerate(arrays):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import COUNT, Graph, Node, Untraceable
+from theorybench.envs.core.compiled.namespace import Namespace
 from theorybench.envs.core.compiled.symbolic import Array
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.streams import Stream, Streams, absorb
@@ -85,7 +86,7 @@ def trace(setting: Dynamics, stage: bool, hint: bool) -> Traced:
 
 
 def _trace(setting: Dynamics, stage: bool, hint: bool) -> Traced:
-    graph = Graph()
+    graph = empty_graph()
     world: Any = Array(graph, graph.node("scalar", (), "world", (), np.int64), False)
     moved = trace_move(setting, graph, world, sample(setting, stage, hint))
     options = {"stage": _held(graph, "stage") if stage else None, "hint": _held(graph, "hint") if hint else None}
@@ -100,6 +101,13 @@ def _trace(setting: Dynamics, stage: bool, hint: bool) -> Traced:
         fresh=tuple(array.node for array in fresh),
         before=_shown(setting, fresh),
     )
+
+
+def empty_graph() -> Graph:
+    """Make a graph whose arrays know their namespace."""
+    graph = Graph()
+    graph.namespace = Namespace(graph)
+    return graph
 
 
 def trace_move(setting: Dynamics, graph: Graph, world: Any, like: Any) -> Moved:

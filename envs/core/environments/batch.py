@@ -9,7 +9,7 @@ from gymnasium.error import ResetNeeded
 
 from theorybench.envs.core.arrays import backend_namespace, backend_of, to_numpy
 from theorybench.envs.core.compiled.program import Program
-from theorybench.envs.core.compiled.stepping import Choice, Columns, Stepped, move
+from theorybench.envs.core.compiled.stepping import Bound, Choice, Columns, Stepped
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.metering import Meter
 from theorybench.envs.core.errors import ActionError, OptionError
@@ -61,11 +61,11 @@ class Batch:
         self._streams: Streams | None = None
         self._resumed = np.zeros(n, np.bool_)  # episodes of a copy: a meter charges the first step of each again
         self._legal: tuple[Any, Any] = (None, None)  # a state, and what is legal there
-        self._own: Any = None  # a State whose arrays compiled steps may write into
+        self._bound: Bound | None = None  # what compiled steps write into; it is valid for the state that it holds
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles hold: the array namespace by name."""
-        return self.__dict__ | {"xp": backend_of(self.xp)}
+        return self.__dict__ | {"xp": backend_of(self.xp), "_bound": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find the namespace again. Episodes that go on in a copy are further episodes to a budget."""
@@ -87,6 +87,12 @@ class Batch:
             self._streams = Streams(keys, self.setting.world, self.xp, self.device)
         else:
             self._streams.rekey(rows, keys[rows])
+
+    @property
+    def streams(self) -> Streams:
+        """The random streams, once they have a key."""
+        assert self._streams is not None
+        return self._streams
 
     @property
     def seeded(self) -> bool:
@@ -164,8 +170,7 @@ class Batch:
 
     def begin(self, rows: Any, prompts: Any = None) -> None:
         """Begin the next episode of some environments: indices, or slice(None) for all."""
-        assert self._streams is not None
-        rng = self._streams.begin(rows)
+        rng = self.streams.begin(rows)
         stage = None if self._stage is None else self._stage[rows]
         hint = None if self._hint is None else self._hint[rows]
         fresh = self.setting.initial(rng, len(rng), prompts=prompts, stage=stage, hint=hint)
@@ -238,8 +243,7 @@ class Batch:
         state = self.state if whole else type(self.state)(*(field[rows] for field in self.state))
         mask = self._mask()
         steps = self.steps[rows] + 1
-        assert self._streams is not None
-        state, rewards, terminated = self.setting.transition(state, actions, self._streams.step(rows, steps))
+        state, rewards, terminated = self.setting.transition(state, actions, self.streams.step(rows, steps))
         invalid = None
         if mask is not None:
             invalid = ~self.xp.take_along_axis(mask[rows], actions[:, None], axis=1)[:, 0]
@@ -287,12 +291,14 @@ class Batch:
             path.waited()
             return None
         self._admit(ALL)
-        assert self._streams is not None
-        if self._own is not self.state:  # what NumPy made may be the memory of another array, or be broadcast
-            self._own = self.state = type(self.state)(*(np.array(field, order="C") for field in self.state))
+        bound = self._bound
+        if bound is None or bound.program is not done_by or bound.columns.state is not self.state:
+            # What NumPy made may be the memory of another array, or be broadcast.
+            self.state = type(self.state)(*(np.array(field, order="C") for field in self.state))
+            columns = Columns(self.state, *self.streams.columns, self.steps, self._stage, self._hint)
+            bound = self._bound = Bound(done_by, self.setting, columns)
         self._legal = (None, None)
-        columns = Columns(self.state, *self._streams.columns, self.steps, self._stage, self._hint)
-        stepped = move(done_by, self.setting, columns, actions, path.threads)
+        stepped = bound.move(actions, path.threads)
         if self.meter is not None and done_by.masked:
             self.meter.illegal += self._by_run(ALL, stepped.invalid)
         return stepped

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.compiled.graph import Graph
 from theorybench.envs.core.compiled.plain.elements import UNROLLED
 from theorybench.envs.core.compiled.plain.function import Plain
-from theorybench.envs.core.compiled.trace import sample, trace_move
+from theorybench.envs.core.compiled.trace import empty_graph, sample, trace_move
 from theorybench.envs.core.dynamics import Dynamics
 
 
@@ -62,7 +61,7 @@ def moves_of(setting: Dynamics) -> Moves | None:
 
 
 def _moves_of(setting: Dynamics) -> Moves:
-    graph, like = Graph(), sample(setting)
+    graph, like = empty_graph(), sample(setting)
     moved = trace_move(setting, graph, setting.world, like)
     plain = Plain(graph)
     plain.line(f"{', '.join(f'state{i}' for i in range(len(like)))}, = state")

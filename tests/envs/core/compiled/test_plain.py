@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from theorybench.envs.core.compiled.graph import Graph, Untraceable
+from theorybench.envs.core.compiled.graph import Untraceable
 from theorybench.envs.core.compiled.plain.elements import UNROLLED
 from theorybench.envs.core.compiled.plain.function import Plain
 from theorybench.envs.core.compiled.symbolic import Array
+from theorybench.envs.core.compiled.trace import empty_graph
 from theorybench.envs.core.streams import mix
 
 INT = np.array([0, 1, -1, 2, 3, 7, -5, 63, 64, 2**31, -(2**31), 2**62, 2**63 - 1, -(2**63), -(2**63) + 1, 123456789123])
@@ -48,7 +49,7 @@ def compared(function, width=None):
     columns = inputs(width)
     with np.errstate(all="ignore"):
         expected = function(np, **columns)
-        graph = Graph()
+        graph = empty_graph()
         given = {
             name: Array(graph, graph.node("input", (), name, column.shape[1:], column.dtype), True)
             for name, column in columns.items()
