@@ -328,6 +328,8 @@ class Dynamics(ABC):
         held = getattr(self, name)
         if isinstance(array, np.ndarray):
             return held
+        if hasattr(array, "wrapped"):  # a symbolic array, see `envs/core/compiled`
+            return array.wrapped(held)
         import torch
 
         cache = self.__dict__.setdefault("_tables_on", {})

@@ -45,6 +45,10 @@ def mix(z: Any) -> Any:
         w *= _FACTORS[1]
         w ^= np.right_shift(w, _SHIFTS[2], out=shifted)
         return w.view(np.int64)
+    return z.called(_finalised) if hasattr(z, "called") else _finalised(z)  # a symbolic array, or one of torch
+
+
+def _finalised(z: Any) -> Any:
     z = (z ^ ((z >> 30) & 0x3FFFFFFFF)) * _MULTIPLY_1
     z = (z ^ ((z >> 27) & 0x1FFFFFFFFF)) * _MULTIPLY_2
     return z ^ ((z >> 31) & 0x1FFFFFFFF)
@@ -52,11 +56,11 @@ def mix(z: Any) -> Any:
 
 def combine(key: Any, label: Any) -> Any:
     """Derive a key from a key and an integer label; both int64, broadcast against each other."""
-    return _absorb(mix(key + _GOLDEN), label)
+    return absorb(mix(key + _GOLDEN), label)
 
 
-def _absorb(mixed: Any, label: Any) -> Any:
-    """Finish `combine`, the key being mixed."""
+def absorb(mixed: Any, label: Any) -> Any:
+    """Finish `combine`, the key being mixed: as an environment's key absorbs the number of its episode."""
     return mix((label * _GOLDEN + 1) ^ mixed)
 
 
@@ -140,7 +144,7 @@ class Stream:
 
     def of(self, first: Any, *others: Any) -> "Stream":
         """Return the stream that int64 labels (each (n,)) decide, the same for every seed: what a prompt fixes."""
-        key = _absorb(_mixed(self.world), first)
+        key = absorb(_mixed(self.world) if isinstance(self.world, int) else mix(self.world + _GOLDEN), first)
         for label in others:
             key = combine(key, label)
         return Stream(key, 0, self.world, self.xp)
@@ -174,6 +178,11 @@ class Streams:
         """Copy mixed keys to the back end: `begin` absorbs the number of the episode into them."""
         return self.xp.asarray(mix(keys + _GOLDEN), device=device)
 
+    @property
+    def columns(self) -> tuple[Any, Any, Any]:
+        """The mixed keys, the numbers of the episodes and their keys: int64 (n,) each, to be written in place."""
+        return self._mixed, self._episodes, self._current
+
     def rekey(self, rows: Any, keys: np.ndarray) -> None:
         """Return the environments at the indices `rows` new keys (int64, one each); their episodes count from zero."""
         self._mixed[rows] = self._on_device(keys, self._mixed.device)
@@ -182,7 +191,7 @@ class Streams:
     def begin(self, rows: Any) -> Stream:
         """Begin the next episode of environments `rows` (indices, or slice(None)): the stream of their step 0."""
         episodes = self._episodes[rows] + 1
-        current = _absorb(self._mixed[rows], episodes)
+        current = absorb(self._mixed[rows], episodes)
         if isinstance(rows, slice):
             self._episodes, self._current = episodes, current
         else:

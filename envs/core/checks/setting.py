@@ -2,6 +2,7 @@
 
     theorybench.testing.check_setting(MySetting(size=3))
     theorybench.testing.check_vector_env(gym.make_vec("MyLab/MySetting-v0", num_envs=64))
+    theorybench.testing.check_compiled(MySetting(size=3))  # a part of check_vector_env
 
 Each returns nothing, or raises `CheckFailed`, an AssertionError that says what is wrong and how to fix it.
 """
@@ -14,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.checks.alone import check_alone
+from theorybench.envs.core.checks.compiled import check_compiled
 from theorybench.envs.core.checks.dynamics import (
     EPISODES,
     check_empty,
@@ -30,11 +33,12 @@ from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import Range
 from theorybench.envs.core.views import VIEWS
 
-__all__ = ["CheckFailed", "check_setting", "check_vector_env"]
+__all__ = ["CheckFailed", "check_compiled", "check_setting", "check_vector_env"]
 
 #: Keywords of `gym.make` and `gym.make_vec`, which no parameter may have as its name.
 RESERVED = {
     *("env_id", "id", "num_envs", "autoreset_mode", "backend", "device", "scored", "worker", "render_mode"),
+    *("compiled", "threads"),
     *("disable_env_checker", "max_episode_steps", "vector_kwargs", "vectorization_mode", "wrappers"),
 }
 
@@ -56,6 +60,7 @@ def check_setting(setting: Setting, *, seed: int = 0) -> None:
     _check_identity(setting)
     for stage, hint in stages_and_hints(setting):
         check_policies(setting, check_episodes(setting, stage, hint, seed))
+    check_alone(setting, seed)
     _check_prompts(setting, seed)
     check_empty(setting)
     fix = "draw from the stream `rng` in dynamics, and from numpy.random.default_rng(seed) in `tables`"

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from theorybench.envs.core.arrays import to_numpy
+from theorybench.envs.core.checks.compiled import check_compiled
 from theorybench.envs.core.checks.dynamics import some_actions
 from theorybench.envs.core.errors import require
 
@@ -18,8 +19,9 @@ COMPARED = 7
 def check_vector_env(envs: Any, *, episodes: int = 4, seed: int = 0) -> None:
     """Check a native vector environment against single environments, in its own and in every auto-reset mode.
 
-    Both take the same random actions, some of them illegal. Observations, rewards, flags, infos and final
-    observations must agree; everything returned is overwritten, so that shared memory shows.
+    Where numba is installed and steps can be compiled, compiled ones are checked as well. Both take the same random
+    actions, some of them illegal. Observations, rewards, flags, infos and final observations must agree; everything
+    returned is overwritten, so that shared memory shows.
 
     Args:
         envs: what `gym.make_vec(id, num_envs=...)` returned for an id of TheoryBench. It is reset and stepped.
@@ -38,6 +40,10 @@ def check_vector_env(envs: Any, *, episodes: int = 4, seed: int = 0) -> None:
     backend = {name: spec.kwargs[name] for name in ("backend", "device") if name in spec.kwargs}
     for mode in AutoresetMode:
         other = gym.make_vec(spec.id, num_envs=COMPARED, autoreset_mode=mode.value, **backend, **parameters)
+        _compare(other.unwrapped, spec.id, parameters, episodes, seed)
+        other.close()
+    if backend.get("backend", "numpy") == "numpy" and check_compiled(envs.setting, seed=seed):
+        other = gym.make_vec(spec.id, num_envs=COMPARED, compiled=True, **parameters)
         _compare(other.unwrapped, spec.id, parameters, episodes, seed)
         other.close()
 

@@ -8,6 +8,8 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from theorybench.envs.core.arrays import backend_namespace, backend_of, to_numpy
+from theorybench.envs.core.compiled.program import Program
+from theorybench.envs.core.compiled.stepping import Bound, Choice, Columns, Stepped
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.metering import Meter
 from theorybench.envs.core.errors import ActionError, OptionError
@@ -59,10 +61,11 @@ class Batch:
         self._streams: Streams | None = None
         self._resumed = np.zeros(n, np.bool_)  # episodes of a copy: a meter charges the first step of each again
         self._legal: tuple[Any, Any] = (None, None)  # a state, and what is legal there
+        self._bound: Bound | None = None  # what compiled steps write into; it is valid for the state that it holds
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles hold: the array namespace by name."""
-        return self.__dict__ | {"xp": backend_of(self.xp)}
+        return self.__dict__ | {"xp": backend_of(self.xp), "_bound": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find the namespace again. Episodes that go on in a copy are further episodes to a budget."""
@@ -84,6 +87,12 @@ class Batch:
             self._streams = Streams(keys, self.setting.world, self.xp, self.device)
         else:
             self._streams.rekey(rows, keys[rows])
+
+    @property
+    def streams(self) -> Streams:
+        """The random streams, once they have a key."""
+        assert self._streams is not None
+        return self._streams
 
     @property
     def seeded(self) -> bool:
@@ -161,8 +170,7 @@ class Batch:
 
     def begin(self, rows: Any, prompts: Any = None) -> None:
         """Begin the next episode of some environments: indices, or slice(None) for all."""
-        assert self._streams is not None
-        rng = self._streams.begin(rows)
+        rng = self.streams.begin(rows)
         stage = None if self._stage is None else self._stage[rows]
         hint = None if self._hint is None else self._hint[rows]
         fresh = self.setting.initial(rng, len(rng), prompts=prompts, stage=stage, hint=hint)
@@ -230,18 +238,12 @@ class Batch:
             BudgetExhausted: more episodes would begin than the budget has left; nothing has moved.
             ResetNeeded: an environment has ended; nothing has moved.
         """
-        if self.state is None:
-            raise ResetNeeded("call reset before step")
-        if bool(self.xp.any(self.ended[rows])):
-            raise ResetNeeded("an environment has ended: reset it (options={'reset_mask': ...}) before it steps")
-        if self.meter is not None:
-            self._charge(rows)
+        self._admit(rows)
         whole = isinstance(rows, slice)
         state = self.state if whole else type(self.state)(*(field[rows] for field in self.state))
         mask = self._mask()
         steps = self.steps[rows] + 1
-        assert self._streams is not None
-        state, rewards, terminated = self.setting.transition(state, actions, self._streams.step(rows, steps))
+        state, rewards, terminated = self.setting.transition(state, actions, self.streams.step(rows, steps))
         invalid = None
         if mask is not None:
             invalid = ~self.xp.take_along_axis(mask[rows], actions[:, None], axis=1)[:, 0]
@@ -256,6 +258,50 @@ class Batch:
             self.steps[rows] = steps
             self.ended = self._put(self.ended, rows, terminated)
         return rewards, terminated, invalid
+
+    def _admit(self, rows: Any) -> None:
+        """Refuse a step of environments that cannot move, and charge for it."""
+        if self.state is None:
+            raise ResetNeeded("call reset before step")
+        if bool(self.xp.any(self.ended[rows])):
+            raise ResetNeeded("an environment has ended: reset it (options={'reset_mask': ...}) before it steps")
+        if self.meter is not None:
+            self._charge(rows)
+
+    def path(self, choice: Choice) -> Program | None:
+        """Return what does the next step of all environments; None for `step` and `begin`."""
+        return choice.find(self.setting, self._stage is not None, self._hint is not None)
+
+    def step_and_begin(self, actions: Any, path: Choice) -> Stepped | None:
+        """Move all environments, and begin again those that end, by compiled code where that is to be done.
+
+        Args:
+            actions: what `actions` returned.
+            path: chooses.
+
+        Returns:
+            What the step gives; None where nothing has moved, since `step` and `begin` are to do it.
+
+        Raises:
+            BudgetExhausted: see `step`.
+            ResetNeeded: see `step`.
+        """
+        done_by = self.path(path)
+        if done_by is None:
+            path.waited()
+            return None
+        self._admit(ALL)
+        bound = self._bound
+        if bound is None or bound.program is not done_by or bound.columns.state is not self.state:
+            # What NumPy made may be the memory of another array, or be broadcast.
+            self.state = type(self.state)(*(np.array(field, order="C") for field in self.state))
+            columns = Columns(self.state, *self.streams.columns, self.steps, self._stage, self._hint)
+            bound = self._bound = Bound(done_by, self.setting, columns)
+        self._legal = (None, None)
+        stepped = bound.move(actions, path.threads)
+        if self.meter is not None and done_by.masked:
+            self.meter.illegal += self._by_run(ALL, stepped.invalid)
+        return stepped
 
     def _write(self, rows: Any, part: Any) -> None:
         """Write the State of some environments into that of all, in columns that nothing else holds."""

@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from theorybench.envs.core.arrays import backend_namespace, to_numpy
+from theorybench.envs.core.compiled.stepping import Choice, Stepped
 from theorybench.envs.core.environments.batch import ALL, Batch
 from theorybench.envs.core.environments.render import Last, last_step
 from theorybench.envs.core.environments.single import AnswerKey, spaces_of
@@ -34,6 +35,9 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         scored: leave the answer key out.
         worker: mixed into the random keys, to tell processes apart that share a seed.
         render_mode: None, "ansi" or "rgb_array": the first environments.
+        compiled: whether numba compiles the steps: True, False (NumPy), or None for where it is installed and pays. The
+            trajectories are the same, bit for bit. See `compiled` below for what is done.
+        threads: of compiled steps.
         parameters: the setting's.
     """
 
@@ -48,6 +52,8 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         scored: bool = False,
         worker: int = 0,
         render_mode: str | None = None,
+        compiled: bool | None = None,
+        threads: int = 1,
         **parameters: Any,
     ) -> None:
         require_integer("num_envs", num_envs, 1)
@@ -60,6 +66,10 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         self.num_envs, self.autoreset_mode = int(num_envs), modes[name]
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}  # type: ignore[misc]
         self.batch = Batch(self.setting, self.num_envs, xp, resolved, worker)
+        same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
+        hindered = "" if backend == "numpy" else "Steps are compiled with backend='numpy'."
+        hindered = hindered if same_step else "Steps are compiled with autoreset_mode='SameStep'."
+        self._path = Choice(self.setting, self.num_envs, compiled, threads, hindered)
         self.single_observation_space, self.single_action_space = spaces_of(self.setting)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -107,16 +117,15 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         batch, xp = self.batch, self.batch.xp
         actions = batch.actions(actions, self.num_envs)
         drawn = self._drawn()
+        stepped = batch.step_and_begin(actions, self._path)
+        if stepped is not None:
+            self._keep_last(drawn, actions, stepped.rewards)
+            return self._returned(stepped)
         if self.autoreset_mode is AutoresetMode.NEXT_STEP and batch.state is not None and bool(xp.any(batch.ended)):
             rewards, terminated, invalid = self._step_or_reset(actions)
         else:
             rewards, terminated, invalid = batch.step(actions)
-        if drawn:
-            steps = zip(drawn, to_numpy(actions).copy(), to_numpy(rewards).tolist(), strict=False)
-            self._last = [
-                None if over else last_step(before, action, reward, seen)
-                for (seen, over, before), action, reward in steps
-            ]
+        self._keep_last(drawn, actions, rewards)
         terminated = xp.asarray(terminated, copy=True)  # since the batch keeps its own
         invalid = xp.zeros_like(terminated) if invalid is None else invalid
         final: dict[str, Any] = {}
@@ -129,6 +138,30 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
                 batch.begin(ALL if rows.shape[0] == self.num_envs else rows)
         info = {**self._info(), "invalid_action": invalid, **final}
         return batch.observe(), rewards, terminated, xp.zeros_like(terminated), info
+
+    def _returned(self, stepped: Stepped) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Return what `step` returns of a compiled step."""
+        terminated, invalid, final, shown = stepped.terminated, stepped.invalid, stepped.final, stepped.shown
+        info = {"prompt": shown.prompts, "action_mask": shown.masks, "invalid_action": invalid}
+        if final is not None:
+            info |= {"final_obs": final.observations, "_final_obs": terminated.copy()}
+            ended = {"prompt": final.prompts, "action_mask": final.masks, "invalid_action": invalid.copy()}
+            info |= {"final_info": ended, "_final_info": terminated.copy()}
+        return shown.observations, stepped.rewards, terminated, np.zeros_like(terminated), info
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the next step is compiled code's; else the array namespace's."""
+        return self.batch.path(self._path) is not None
+
+    def _keep_last(self, drawn: list[tuple[Any, bool, Last | None]], actions: Any, rewards: Any) -> None:
+        """Remember the steps of the environments that may be drawn."""
+        if drawn:
+            steps = zip(drawn, to_numpy(actions).copy(), to_numpy(rewards).tolist(), strict=False)
+            self._last = [
+                None if over else last_step(before, action, reward, seen)
+                for (seen, over, before), action, reward in steps
+            ]
 
     def _drawn(self) -> list[tuple[Any, bool, Last | None]]:
         """Return of the environments that may be drawn what they show, whether they have ended, and the last step."""

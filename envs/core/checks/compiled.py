@@ -1,0 +1,91 @@
+"""The checker of compiled steps: they give what NumPy gives, bit for bit."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.checks.dynamics import EPISODES, some_actions
+from theorybench.envs.core.compiled.graph import Untraceable
+from theorybench.envs.core.compiled.program import find, has_numba
+from theorybench.envs.core.compiled.stepping import Choice, Shown, Stepped
+from theorybench.envs.core.environments.batch import ALL, Batch
+from theorybench.envs.core.errors import require
+from theorybench.envs.core.setting import Setting
+
+#: How many episodes of the full horizon a comparison lasts.
+ROUNDS = 3
+
+
+def check_compiled(setting: Setting, *, seed: int = 0) -> bool:
+    """Play the same episodes by compiled code and in NumPy: the full task, mixed stages, and mixed hints.
+
+    Args:
+        setting: the setting.
+        seed: of the random actions, some of which are illegal, and of the streams.
+
+    Returns:
+        Whether there was something to compare: numba is installed, and the setting's steps can be compiled.
+
+    Raises:
+        CheckFailed: names what differs, and at which step.
+    """
+    if not has_numba():
+        return False
+    try:
+        find(setting)
+    except Untraceable:
+        return False
+    each = np.arange(EPISODES)
+    stages = {"stage": each % setting.num_stages + 1}
+    hints = {"hint": each % (setting.max_hint + 1)}
+    full = {"stage": np.full(EPISODES, setting.num_stages)}
+    for options in (
+        {},
+        *([stages] if setting.num_stages > 1 else []),
+        *([hints, hints | full] if setting.max_hint else []),
+    ):
+        _compare(setting, options, seed)
+    return True
+
+
+def _compare(setting: Setting, options: dict[str, Any], seed: int) -> None:
+    choice, generator = Choice(setting, EPISODES, True, 2, ""), np.random.default_rng(seed)
+    compiled, plain = Batch(setting, EPISODES, np), Batch(setting, EPISODES, np)
+    for batch in (compiled, plain):
+        batch.seed(seed)
+        batch.reset(batch.options(options))
+    for step in range(1, ROUNDS * setting.horizon + 1):
+        actions = some_actions(setting, plain.masks(), generator)
+        ours, theirs = compiled.step_and_begin(actions, choice), _in_numpy(plain, actions.copy())
+        where = f"compiled steps of {setting.name} with {' and '.join(options) or 'no options'} at step {step}"
+        require(ours is not None, f"{where} are not compiled: stages or hints make them untraceable")
+        pairs = zip(_arrays(ours, compiled), _arrays(theirs, plain), strict=True)
+        for (name, a), (_, b) in pairs:
+            same = a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+            require(same, f"{where}: {name} differs from NumPy's")
+
+
+def _in_numpy(batch: Batch, actions: np.ndarray) -> Stepped:
+    """Do what a compiled step does by the steps of the batch."""
+
+    def shown() -> Shown:
+        return Shown(batch.observe(), batch.state.prompt.copy(), batch.masks())
+
+    rewards, terminated, invalid = batch.step(actions)
+    over, final = np.flatnonzero(terminated), None
+    terminated = terminated.copy()
+    if len(over):
+        final = shown()
+        batch.begin(ALL if len(over) == batch.n else over)
+    return Stepped(rewards, terminated, np.zeros_like(terminated) if invalid is None else invalid, final, shown())
+
+
+def _arrays(stepped: Any, batch: Batch) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield everything that a step gives and leaves behind."""
+    for name, value in stepped._asdict().items():
+        parts = value._asdict() if isinstance(value, Shown) else {"": value}
+        yield from ((f"{name} {part}".strip(), array) for part, array in parts.items() if array is not None)
+    yield from ((f"state.{name}", array) for name, array in batch.state._asdict().items())
+    yield from (("steps", batch.steps), ("ended", batch.ended))
+    yield from zip(("mixed keys", "episodes", "keys"), batch.streams.columns, strict=True)

@@ -1,0 +1,194 @@
+"""Expression graphs: what dynamics do to one environment, each array being its row of that environment."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+#: The number of environments while dynamics are traced: a prime that no size of a setting is a multiple of.
+COUNT = 2_147_483_629
+#: The types that arrays may have.
+KINDS = tuple(np.dtype(kind) for kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.float64))
+
+
+class Untraceable(Exception):
+    """The dynamics do what the tracer does not know: NumPy does it."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """A value of one environment: an array of a known shape and type, made from others.
+
+    Operations, with their arguments and `attr`:
+
+        input (name)            what is held in memory for each environment
+        table (number)          an array that all environments share
+        scalar (name)           a number that all environments share
+        const (value)           a number, broadcast to the shape
+        count                   0, 1, ... along the last axis
+        row                     the number of the environment
+        reshape x               the same elements in another shape
+        slice x (starts, steps) every steps[d]-th element from starts[d] on, for each axis
+        concat x, y, ... (axis)
+        gather x, i (axis)      x with that axis replaced by those of i: out[a, j, b] = x[a, i[j], b]
+        along x, i              the last axis: out[a, j] = x[a, i[a, j]]
+        put x, v, i, j, ...     x with element [i, j, ...] replaced by v
+        branch c, x, y          x where c, else y, x being worked out only where c
+        view x                  the bytes of the last axis as another type
+        sort x                  along the last axis
+        reduce x (name)         along the last axis
+        search x, v (side)      the place of v in the sorted table x
+        call x (name)           a function of each element
+        anything else           element by element, arguments broadcast against each other
+    """
+
+    op: str
+    args: tuple["Node", ...]
+    attr: Any
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    serial: int  # in the order of making
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+class Graph:
+    """Makes nodes, equal ones once, and keeps the shared arrays that they read."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Node] = {}
+        self.namespace: Any = None  # what symbolic arrays go through
+        self.tables: list[np.ndarray] = []
+        self.functions: dict[str, Any] = {}  # of one number
+
+    def node(self, op: str, args: tuple[Node, ...], attr: Any, shape: tuple[int, ...], dtype: Any) -> Node:
+        """Make a node, or return the one that there is."""
+        dtype = np.dtype(dtype)
+        if dtype not in KINDS:
+            raise Untraceable(f"arrays of type {dtype}")
+        key = (op, tuple(map(id, args)), repr(attr), shape, dtype)
+        if key not in self._known:
+            self._known[key] = Node(op, args, attr, tuple(map(int, shape)), dtype, len(self._known))
+        return self._known[key]
+
+    def const(self, value: Any, shape: tuple[int, ...], dtype: Any) -> Node:
+        """Make a number of some type, broadcast to a shape."""
+        return self.node("const", (), np.dtype(dtype).type(value).item(), shape, dtype)
+
+    def table(self, array: np.ndarray) -> Node:
+        """Make the node of an array that all environments share."""
+        number = next((i for i, held in enumerate(self.tables) if held is array), len(self.tables))
+        if number == len(self.tables):
+            self.tables.append(array)
+        return self.node("table", (), number, array.shape, array.dtype)
+
+    # Structure.
+
+    def reshape(self, x: Node, shape: tuple[int, ...]) -> Node:
+        """Return the same elements in another shape."""
+        if shape == x.shape:
+            return x
+        if x.op in ("const", "row"):
+            return self.node(x.op, (), x.attr, shape, x.dtype)
+        if x.op == "reshape":
+            return self.reshape(x.args[0], shape)
+        if int(np.prod(shape, dtype=np.int64)) != x.size:
+            raise Untraceable(f"a reshape of {x.shape} to {shape}")
+        return self.node("reshape", (x,), None, shape, x.dtype)
+
+    def slice(self, x: Node, starts: tuple[int, ...], steps: tuple[int, ...], shape: tuple[int, ...]) -> Node:
+        """Return every steps[d]-th element from starts[d] on, shape[d] of them."""
+        if shape == x.shape and all(s == 1 for s, n in zip(steps, shape, strict=True) if n > 1):
+            return x
+        if x.op in ("const", "row"):
+            return self.node(x.op, (), x.attr, shape, x.dtype)
+        return self.node("slice", (x,), (starts, steps), shape, x.dtype)
+
+    def concat(self, parts: list[Node], axis: int) -> Node:
+        """Join arrays of one type along an axis."""
+        parts = [part for part in parts if part.shape[axis]] or parts[:1]
+        if len(parts) == 1:
+            return parts[0]
+        first = parts[0]
+        rest = {part.shape[:axis] + part.shape[axis + 1 :] for part in parts}
+        if len(rest) > 1 or len({part.dtype for part in parts}) > 1:
+            raise Untraceable("arrays of several shapes or types in one")
+        total = sum(part.shape[axis] for part in parts)
+        shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
+        if all(part.op in ("const", "row") for part in parts) and len({(p.op, p.attr) for p in parts}) == 1:
+            return self.node(first.op, (), first.attr, shape, first.dtype)
+        return self.node("concat", tuple(parts), axis, shape, first.dtype)
+
+    # Arithmetic.
+
+    def apply(self, op: str, args: list[Node], dtype: Any) -> Node:
+        """Make a node of an operation element by element, with the simplest of it done at once."""
+        try:
+            shape = np.broadcast_shapes(*(arg.shape for arg in args))
+        except ValueError as error:
+            raise Untraceable(str(error)) from error
+        dtype = np.dtype(dtype)
+        first, last = args[0], args[-1]
+        whole = dtype.kind == "i"
+        if whole and op in ("add", "sub", "lshift", "rshift", "or", "xor") and _is(last, 0) and first.dtype == dtype:
+            return self.spread(first, shape)
+        if whole and op == "add" and _is(first, 0) and last.dtype == dtype:
+            return self.spread(last, shape)
+        if whole and op == "mul":
+            if _is(first, 0) or _is(last, 0):
+                return self.const(0, shape, dtype)
+            for one, other in ((first, last), (last, first)):
+                if _is(one, 1) and other.dtype == dtype:
+                    return self.spread(other, shape)
+        if op == "cast" and first.dtype == dtype:
+            return first
+        if op == "where" and args[1] is args[2]:
+            return self.spread(args[1], shape)
+        if all(arg.op == "const" for arg in args) and op in _FOLDED:
+            with np.errstate(all="ignore"):
+                value = _FOLDED[op](*(arg.dtype.type(arg.attr) for arg in args))
+            return self.const(value, shape, dtype)
+        return self.node(op, tuple(args), None, shape, dtype)
+
+    def spread(self, x: Node, shape: tuple[int, ...]) -> Node:
+        """Broadcast an array to a shape."""
+        return x if x.shape == shape else self.node("spread", (x,), None, shape, x.dtype)
+
+    def affine(self, x: Node) -> tuple[int, Node]:
+        """Return (c, e) where an array of indices is c times the number of the environment, plus e."""
+        zero = self.const(0, x.shape, np.int64)
+        if x.op == "row":
+            return 1, zero
+        if x.op in ("reshape", "spread"):
+            factor, rest = self.affine(x.args[0])
+            return factor, (self.reshape if x.op == "reshape" else self.spread)(rest, x.shape)
+        if x.op in ("add", "sub"):
+            (a, first), (b, last) = (self.affine(arg) for arg in x.args)
+            return a + b if x.op == "add" else a - b, self.apply(x.op, [first, last], np.int64)
+        if x.op == "mul":
+            for one, other in (x.args, x.args[::-1]):
+                if one.op == "const":
+                    factor, rest = self.affine(other)
+                    return factor * one.attr, self.apply("mul", [rest, one], np.int64)
+        return 0, x
+
+
+def _is(x: Node, value: int) -> bool:
+    return x.op == "const" and x.dtype.kind == "i" and x.attr == value
+
+
+_FOLDED: dict[str, Any] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "cast": lambda x: x,
+}

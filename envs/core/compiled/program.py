@@ -1,0 +1,110 @@
+"""Compiled functions: of settings, shared by those with the same source, and kept on disk between processes."""
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.compiled.graph import Untraceable
+from theorybench.envs.core.compiled.source import write
+from theorybench.envs.core.compiled.trace import trace
+from theorybench.envs.core.dynamics import Dynamics
+
+#: Functions of this process, by their source.
+_FUNCTIONS: dict[str, Callable[..., bool]] = {}
+
+
+class Program(NamedTuple):
+    """The step of a setting.
+
+    Attributes:
+        source: of the function, see `write`.
+        tables: the arrays of the setting that it reads, flat.
+        masked: whether actions can be illegal.
+    """
+
+    source: str
+    tables: tuple[np.ndarray, ...]
+    masked: bool
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the function has been compiled, or read from disk, in this process."""
+        return self.source in _FUNCTIONS
+
+    @property
+    def function(self) -> Callable[..., bool]:
+        """The function; it compiles when it is called for the first time."""
+        if self.source not in _FUNCTIONS:
+            _FUNCTIONS[self.source] = _load(self.source)
+        return _FUNCTIONS[self.source]
+
+
+def has_numba() -> bool:
+    """Whether numba is installed; it is imported where a function is compiled."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
+    """Return the step of a setting, traced once.
+
+    Args:
+        setting: the setting.
+        stage: whether episodes begin with a stage.
+        hint: whether they begin with a hint.
+
+    Raises:
+        Untraceable: its dynamics do what the tracer does not know.
+    """
+    held = setting.__dict__.setdefault("_programs", {})
+    if (stage, hint) not in held:
+        try:
+            traced = trace(setting, stage, hint)
+            tables = tuple(np.ascontiguousarray(table).reshape(-1) for table in traced.graph.tables)
+            held[stage, hint] = Program(write(traced), tables, traced.legal is not None)
+        except Untraceable as error:
+            held[stage, hint] = error
+    found = held[stage, hint]
+    if isinstance(found, Untraceable):
+        raise found
+    return found  # type: ignore[no-any-return]
+
+
+def folder() -> Path:
+    """Return where sources and what numba makes of them are kept: where pre-trained models are kept, too."""
+    return Path(os.environ.get("THEORYBENCH_CACHE") or Path.home() / ".cache" / "theorybench") / "compiled"
+
+
+def _load(text: str) -> Callable[..., bool]:
+    """Make the function of a source, from a file that numba's cache can stand beside where one can be written."""
+    name = f"theorybench_compiled_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    try:
+        path = _written(folder() / f"{name}.py", text.replace("{options}", ", cache=True"))
+    except (OSError, RuntimeError):  # no home, or a read-only one
+        module = ModuleType(name)
+        exec(compile(text.replace("{options}", ""), f"<{name}>", "exec"), module.__dict__)
+        return module.step  # type: ignore[no-any-return]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # numba finds what it kept by this name
+    spec.loader.exec_module(module)
+    return module.step  # type: ignore[no-any-return]
+
+
+def _written(path: Path, text: str) -> Path:
+    """Write a file that other processes may be writing, too: they write the same."""
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.utime(partial, (0, 0))  # numba compares times: those of equal files are equal
+        os.replace(partial, path)
+    return path

@@ -1,0 +1,202 @@
+"""Writes the source of the function that moves environments by one step each, from a traced setting."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
+from theorybench.envs.core.compiled.statements import UNROLLED, Place, Value, number
+from theorybench.envs.core.compiled.symbolic import Array
+from theorybench.envs.core.compiled.trace import Shown, Traced
+from theorybench.envs.core.compiled.writer import Writer
+
+_HEAD = '''"""One step of many environments, written by theorybench.envs.core.compiled; do not edit."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(inline="always")
+def insertion_sort(a, start, stop):
+    for i in range(start + 1, stop):
+        x, j = a[i], i - 1
+        while j >= start and a[j] > x:
+            a[j + 1] = a[j]
+            j -= 1
+        a[j + 1] = x
+
+
+@njit
+def search_right(a, x):
+    low, high = 0, len(a)
+    while low < high:
+        middle = (low + high) >> 1
+        if x < a[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit
+def search_left(a, x):
+    low, high = 0, len(a)
+    while low < high:
+        middle = (low + high) >> 1
+        if a[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+{functions}@njit(nogil=True, error_model="numpy"{options})
+def step({arguments}):
+{body}
+'''
+
+
+def write(traced: Traced) -> str:
+    """Write the function, `{options}` standing for what numba is told.
+
+    It moves environments start..stop - 1 and returns whether an episode ended. From the first that did on, and before
+    it, `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
+
+    Raises:
+        Untraceable: a step would need what it has overwritten.
+    """
+    fields = [f"state{i}" for i in range(len(traced.held))]
+    masked = traced.legal is not None
+    shown = ["observations", "prompts", *(["masks"] if masked else [])]
+    arguments = ["start", "stop", "actions", "rewards", "terminated", *(["invalid"] if masked else []), *shown]
+    arguments += [*(f"final_{name}" for name in shown), *fields, "mixed", "episodes", "keys", "steps", "stage", "hint"]
+    arguments += ["world", *(f"table{i}" for i in range(len(traced.graph.tables)))]
+    try:
+        body = _Step(traced).write()
+    except RecursionError as error:
+        raise Untraceable("too long a chain of operations") from error
+    functions = "".join(_function(name, function) for name, function in sorted(traced.graph.functions.items()))
+    lines = "\n".join("    " + line for line in body)
+    return _HEAD.format(options="{options}", functions=functions, arguments=", ".join(arguments), body=lines)
+
+
+def _function(name: str, function: Callable[[Any], Any]) -> str:
+    """Write a function of one int64."""
+    graph = Graph()
+    made = function(Array(graph, graph.node("scalar", (), "z", (), np.int64), False)).node
+    writer = Writer(graph, [made])
+    value = writer.element(made, ())
+    lines = "\n".join("    " + line for line in [*writer.scopes[0].lines, f"return {value.text}"])
+    return f"@njit\ndef {name}(z):\n{lines}\n\n\n"
+
+
+class _Step:
+    def __init__(self, traced: Traced) -> None:
+        self.traced = traced
+        self.writer = Writer(traced.graph, traced.roots)
+
+    def write(self) -> list[str]:
+        writer, traced = self.writer, self.traced
+        with writer.block("for i in range(start, stop):") as depth:
+            assert depth == 1
+            moved = self._transition()
+            ended = moved.pop()
+            with writer.block(f"if {ended.text} and not any_ended:"):
+                writer.line("any_ended = True")
+                for name, width in self._widths():
+                    with writer.block(f"for j in range(start * {width}, i * {width}):"):
+                        writer.line(f"final_{name}[j] = {name}[j]")
+            with writer.block("if any_ended:"):
+                self._show(traced.after, traced.moved, "final_")
+            with writer.block(f"if {ended.text}:"):
+                self._begin()
+            with writer.block("else:"):
+                self._show(traced.after, traced.moved, "")
+                for i, value in enumerate(moved):
+                    if value is not None:
+                        writer.line(f"state{i}[np.uint64(i)] = {value.text}")
+                writer.line("steps[np.uint64(i)] += 1")
+        return [*writer.scratch, "any_ended = False", *writer.scopes[0].lines, "return any_ended"]
+
+    def _widths(self) -> list[tuple[str, int]]:
+        observation, mask = self.traced.after
+        widths = [("observations", observation.size), ("prompts", 1)]
+        return widths + ([] if mask is None else [("masks", mask.size)])
+
+    def _transition(self) -> list[Value | None]:
+        """Write the action; return the new value of each scalar field that changes, and whether the episode ended."""
+        writer, traced = self.writer, self.traced
+        rewards, ended = (writer.element(node, ()).text for node in (traced.rewards, traced.terminated))
+        if traced.legal is not None:
+            legal = writer.element(traced.legal, ()).text
+            writer.line(f"rewards[np.uint64(i)] = {rewards} if {legal} else 0.0")
+            writer.line(f"invalid[np.uint64(i)] = not {legal}")
+            over = writer.assign(f"{ended} or not {legal}")
+        else:
+            writer.line(f"rewards[np.uint64(i)] = {rewards}")
+            over = writer.assign(ended)
+        writer.line(f"terminated[np.uint64(i)] = {over.text}")
+        pairs = list(zip(traced.held, traced.moved, strict=True))
+        values = [writer.element(new, ()) if new is not old and not new.shape else None for old, new in pairs]
+        self._arrays(pairs)
+        return [*values, over]
+
+    def _arrays(self, pairs: list[tuple[Node, Node]]) -> None:
+        """Write the fields that are arrays and that change: first those that are worked out from old ones."""
+        writer = self.writer
+        changed = [(i, old, new) for i, (old, new) in enumerate(pairs) if new is not old and new.size and new.shape]
+        written = [(i, old, new, _puts(new, old)) for i, old, new in changed]
+        ready = {}
+        for i, _, new, puts in written:
+            if puts is None and new.size <= UNROLLED:
+                ready[i] = [writer.element(new, tuple(map(number, at))) for at in np.ndindex(*new.shape)]
+            elif puts is None:
+                writer.keep(new)
+        for i, old, new, puts in written:
+            place = Place(f"state{i}", new.size)
+            if i in ready:
+                for linear, value in enumerate(ready[i]):
+                    writer.line(f"{writer.address(place, linear)} = {value.text}")
+            elif puts is None:
+                writer.store(new, place)
+            for put in reversed(puts or []):
+                writer.write_element(put, place)
+            writer.place(old, None)
+            writer.place(new, place)
+
+    def _show(self, shown: Shown, state: tuple[Node, ...], prefix: str) -> None:
+        """Write what an environment shows into the arrays that are returned."""
+        writer = self.writer
+        prompt = state[self.traced.state._fields.index("prompt")]  # type: ignore[attr-defined]
+        writer.line(f"{prefix}prompts[np.uint64(i)] = {writer.element(prompt, ()).text}")
+        writer.store(shown.observation, Place(f"{prefix}observations", shown.observation.size))
+        if shown.mask is not None:
+            writer.store(shown.mask, Place(f"{prefix}masks", shown.mask.size))
+
+    def _begin(self) -> None:
+        """Write the beginning of the next episode."""
+        writer, traced = self.writer, self.traced
+        for name, node in (("episodes", traced.episodes), ("keys", traced.key)):
+            writer.line(f"{name}[np.uint64(i)] = {writer.element(node, ()).text}")
+        scalars = [None if node.shape else writer.element(node, ()) for node in traced.fresh]
+        for i, node in enumerate(traced.fresh):
+            if node.shape and node.size:
+                place = Place(f"state{i}", node.size)
+                writer.store(node, place)
+                if node.op != "const" and node.size > UNROLLED:
+                    writer.place(node, place)
+        self._show(traced.before, traced.fresh, "")
+        for i, value in enumerate(scalars):
+            if value is not None:
+                writer.line(f"state{i}[np.uint64(i)] = {value.text}")
+        writer.line("steps[np.uint64(i)] = 0")
+
+
+def _puts(new: Node, old: Node) -> list[Node] | None:
+    """Return the writes, the last one first, that make a new array of an old one; None if it is made otherwise."""
+    puts = []
+    while new.op == "put":
+        puts.append(new)
+        new = new.args[0]
+    return puts if new is old else None

@@ -1,0 +1,248 @@
+"""Writes the statements that work out the elements of nodes, each where it is first needed and once."""
+
+import contextlib
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.compiled.graph import Node
+
+#: Arrays of at most so many elements are written out element by element, longer ones as loops.
+UNROLLED = 16
+#: Arrays of more elements that are read twice and take this many operations are kept.
+KEPT = 4
+
+
+class Value(NamedTuple):
+    """An expression, or the name of what holds it."""
+
+    text: str
+    depth: int = 0  # of the innermost scope that it depends on
+    number: int | None = None  # its value, where it is a known index
+
+
+class Place(NamedTuple):
+    """Where an array stands in memory: a part of an array, or a row of one that all environments have a row of."""
+
+    name: str
+    row: int  # elements of a row; 0 for no row
+    offset: int = 0
+
+
+class Scope:
+    """Statements of a block or a loop, and what is known there."""
+
+    def __init__(self, loop: bool) -> None:
+        self.loop = loop
+        self.lines: list[str] = []
+        self.known: dict[Any, Any] = {}
+
+
+def number(value: int) -> Value:
+    """Return a known index."""
+    return Value(str(value), 0, value)
+
+
+class Statements(ABC):
+    """The statements of a function body, in nested scopes, and where arrays stand in memory."""
+
+    def __init__(self) -> None:
+        self.scopes, self.scratch = [Scope(False)], list[str]()
+        self._names, self._keeping = itertools.count(), set[int]()
+
+    @abstractmethod
+    def element(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        """Return an element of a node, writing what works it out where that has not been written."""
+
+    # Statements.
+
+    def line(self, text: str) -> None:
+        """Write a statement into the innermost scope."""
+        self.scopes[-1].lines.append(text)
+
+    def name(self, prefix: str) -> str:
+        """Return a new name."""
+        return f"{prefix}{next(self._names)}"
+
+    @contextlib.contextmanager
+    def block(self, head: str, loop: bool = False) -> Iterator[int]:
+        """Write what follows into a block; yields its depth."""
+        self.scopes.append(Scope(loop))
+        yield len(self.scopes) - 1
+        inner = self.scopes.pop()
+        self.line(head)
+        self.scopes[-1].lines += ["    " + line for line in inner.lines or ["pass"]]
+
+    @contextlib.contextmanager
+    def at(self, depth: int) -> Iterator[None]:
+        """Write what follows into the scope of that depth, before the loops that are open inside."""
+        inner = self.scopes[depth + 1 :]
+        del self.scopes[depth + 1 :]
+        yield
+        self.scopes += inner
+
+    @property
+    def _floor(self) -> int:
+        """The depth of the innermost block: what does not depend on its loops is written before them."""
+        return max(depth for depth, scope in enumerate(self.scopes) if not scope.loop)
+
+    def assign(self, text: str, *operands: Value, prefix: str = "v") -> Value:
+        """Give an expression of operands a name, in the outermost loop where it can stand."""
+        depth = max(self._floor, *(operand.depth for operand in operands), 0)
+        name = self.name(prefix)
+        with self.at(depth):
+            self.line(f"{name} = {text}")
+        return Value(name, depth)
+
+    def _known(self, key: Any) -> Any:
+        return next((scope.known[key] for scope in reversed(self.scopes) if key in scope.known), None)
+
+    # Places in memory.
+
+    def place(self, node: Node, place: Place | None) -> None:
+        """Say where an array stands from now on; None for nowhere."""
+        self.scopes[-1].known[id(node), "place"] = place or "gone"
+
+    def _load(self, node: Node, place: Place, indices: tuple[Value, ...]) -> Value:
+        linear = self._linear(node.shape, indices)
+        return self.assign(self._text(place, linear), linear)
+
+    def _text(self, place: Place, linear: Value) -> str:
+        at = self._sum(linear, place.offset)
+        if not place.row:
+            return f"{place.name}[{at.text}]"
+        start = "i" if place.row == 1 else f"i * {place.row}"
+        return f"{place.name}[np.uint64({start if at.number == 0 else f'{start} + {at.text}'})]"
+
+    def address(self, place: Place, linear: int) -> str:
+        """Return how an element of a place is named."""
+        return self._text(place, number(linear))
+
+    def keep(self, node: Node) -> Place:
+        """Write a whole array into memory of this function, and return where it stands."""
+        known = self._known((id(node), "place"))
+        if isinstance(known, Place):
+            return known
+        name = self.name("kept")
+        self.scratch.append(f"{name} = np.empty({max(node.size, 1)}, np.{node.dtype.name})")
+        place, target = Place(name, 0), self.scopes[: self._floor + 1][-1]
+        with self.at(self._floor):
+            if node.op == "sort":
+                self.store(node.args[0], place)
+                width = node.shape[-1]
+                for row in range(node.size // width):
+                    self.line(f"insertion_sort({name}, {row * width}, {(row + 1) * width})")
+            else:
+                self._keeping.add(node.serial)
+                self.store(node, place)
+                self._keeping.discard(node.serial)
+        target.known[id(node), "place"] = place
+        return place
+
+    def store(self, node: Node, place: Place) -> None:
+        """Write a whole array to a place."""
+        if self._placed(node):
+            self._store_each(node, place)
+        elif node.op == "reshape":
+            self.store(node.args[0], place)
+        elif node.op == "concat" and all(n == 1 for n in node.shape[: node.attr]):
+            for part in node.args:
+                self.store(part, place)
+                place = place._replace(offset=place.offset + part.size)
+        elif node.op == "concat" and node.size > UNROLLED:
+            start = 0
+            for part in node.args:
+                starts = tuple(start * (axis == node.attr) for axis in range(len(node.shape)))
+                self._store_each(part, place, node.shape, starts)
+                start += part.shape[node.attr]
+        elif node.op == "put":
+            self.store(node.args[0], place)
+            self.write_element(node, place)
+        else:
+            self._store_each(node, place)
+
+    def _store_each(
+        self, node: Node, place: Place, shape: tuple[int, ...] | None = None, starts: tuple[int, ...] | None = None
+    ) -> None:
+        """Write a whole array, element by element, into an array of some shape from some place on."""
+        whole, origin = shape or node.shape, starts or (0,) * len(node.shape)
+        if node.size > UNROLLED:
+            self._store_loop(node, place, whole, origin, ())
+            return
+        for index in np.ndindex(*node.shape):
+            value = self.element(node, tuple(map(number, index)))
+            linear = self._linear(whole, tuple(number(i + o) for i, o in zip(index, origin, strict=True)))
+            self.line(f"{self._text(place, linear)} = {value.text}")
+
+    def write_element(self, node: Node, place: Place) -> None:
+        """Write the element that a `put` replaces, where the rest of the array stands already."""
+        indices = tuple(self._wrapped(self.element(i, ()), n) for i, n in zip(node.args[2:], node.shape, strict=True))
+        value = self.element(node.args[1], ())
+        self.line(f"{self._text(place, self._linear(node.shape, indices))} = {value.text}")
+
+    def _store_loop(
+        self, node: Node, place: Place, whole: tuple[int, ...], origin: tuple[int, ...], indices: tuple[Value, ...]
+    ) -> None:
+        if len(indices) == len(node.shape):
+            shifted = tuple(self._sum(i, o) for i, o in zip(indices, origin, strict=True))
+            linear, value = self._linear(whole, shifted), self.element(node, indices)
+            self.line(f"{self._text(place, linear)} = {value.text}")
+            return
+        width = node.shape[len(indices)]
+        if width == 1:
+            self._store_loop(node, place, whole, origin, (*indices, number(0)))
+            return
+        name = self.name("j")
+        with self.block(f"for {name} in range({width}):", loop=True) as depth:
+            self._store_loop(node, place, whole, origin, (*indices, Value(name, depth)))
+
+    def _placed(self, node: Node) -> bool:
+        return isinstance(self._known((id(node), "place")), Place)
+
+    # Indices.
+
+    def _sum(self, a: Value, b: int) -> Value:
+        if a.number is not None:
+            return number(a.number + b)
+        return Value(f"({a.text} + {b})", a.depth) if b else a
+
+    def _scaled(self, a: Value, factor: int) -> Value:
+        if a.number is not None:
+            return number(a.number * factor)
+        return Value(f"({a.text} * {factor})", a.depth) if factor != 1 else a
+
+    def _linear(self, shape: tuple[int, ...], indices: tuple[Value, ...]) -> Value:
+        known, texts, depth, stride = 0, [], 0, 1
+        for width, index in zip(reversed(shape), reversed(indices), strict=True):
+            if index.number is not None:
+                known += index.number * stride
+            elif width > 1 or index.text:
+                texts.append(self._scaled(index, stride).text)
+                depth = max(depth, index.depth)
+            stride *= width
+        if not texts:
+            return number(known)
+        return Value("(" + " + ".join(texts + ([str(known)] if known else [])) + ")", depth)
+
+    def _divided(self, linear: Value, shape: tuple[int, ...]) -> tuple[Value, ...]:
+        """Return the indices of a linear one."""
+        if linear.number is not None:
+            return tuple(number(int(i)) for i in np.unravel_index(linear.number, shape)) if shape else ()
+        wide = [axis for axis, width in enumerate(shape) if width > 1]
+        out, stride = [number(0)] * len(shape), 1
+        for axis in reversed(wide):
+            text = linear.text if stride == 1 else f"({linear.text} // {stride})"
+            out[axis] = self.assign(text if axis == wide[0] else f"{text} % {shape[axis]}", linear, prefix="k")
+            stride *= shape[axis]
+        return tuple(out)
+
+    def _wrapped(self, index: Value, width: int) -> Value:
+        """Return an index that may be negative as one from the front."""
+        if index.number is not None:
+            return number(index.number % width)
+        if index.text.startswith("j"):  # counts from 0
+            return index
+        return self.assign(f"{index.text} + {width} if {index.text} < 0 else {index.text}", index, prefix="k")

@@ -1,0 +1,170 @@
+"""Steps of a batch by a compiled function: chosen where it pays, and the same bits as in NumPy."""
+
+import itertools
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.compiled.graph import Untraceable
+from theorybench.envs.core.compiled.program import Program, find, has_numba
+from theorybench.envs.core.dynamics import Dynamics
+from theorybench.envs.core.errors import ConfigurationError, ParameterError, require_integer
+
+#: With `compiled=None` fewer environments never take the compiled path: calling it costs what it saves.
+FEWEST = 256
+#: With `compiled=None` an environment compiles after this many transitions in NumPy, which take about as long (some
+#: seconds) as compiling does. One that another environment of the process has compiled is taken at once.
+PATIENCE = 2**23
+
+_POOLS: dict[int, ThreadPoolExecutor] = {}  # by process: threads do not survive a fork
+
+
+class Shown(NamedTuple):
+    """What environments show; arrays of n rows."""
+
+    observations: np.ndarray  # (n, tokens) of the observation's type
+    prompts: np.ndarray  # int64 (n,)
+    masks: np.ndarray  # bool (n, num_actions)
+
+
+class Stepped(NamedTuple):
+    """What a step of all environments gives; fresh arrays."""
+
+    rewards: np.ndarray  # float64 (n,)
+    terminated: np.ndarray  # bool (n,)
+    invalid: np.ndarray  # bool (n,)
+    final: Shown | None  # after the action; None where no episode ended
+    shown: Shown  # after the beginning of the next episodes
+
+
+class Columns(NamedTuple):
+    """What a step reads and writes: arrays of n rows, contiguous."""
+
+    state: Any  # a State
+    mixed: np.ndarray  # int64 (n,), see `Streams`
+    episodes: np.ndarray  # int64 (n,)
+    keys: np.ndarray  # int64 (n,)
+    steps: np.ndarray  # int64 (n,)
+    stage: np.ndarray | None  # int64 (n,)
+    hint: np.ndarray | None  # int64 (n,)
+
+
+class Choice:
+    """Which path the steps of a vector environment take.
+
+    Args:
+        setting: the setting.
+        n: number of environments.
+        wanted: True, False, or None to choose.
+        threads: how many threads share a step.
+        hindered: why no step of this environment can be compiled (its back end, its mode); "" for nothing.
+
+    Raises:
+        ConfigurationError: numba is wanted and not installed.
+        ParameterError: the path is wanted, and the environment or the setting cannot take it.
+    """
+
+    def __init__(self, setting: Dynamics, n: int, wanted: bool | None, threads: int, hindered: str) -> None:
+        if wanted not in (True, False, None):
+            raise ParameterError("compiled", wanted, "True, False, or None to choose")
+        require_integer("threads", threads, 1)
+        self.threads, self._n, self._wanted, self._left = int(threads), n, wanted, PATIENCE
+        self._possible = wanted is not False and not hindered and has_numba()
+        if not wanted:
+            self._possible = self._possible and n >= FEWEST
+            return
+        if hindered:
+            raise ParameterError("compiled", True, "None or False", hindered)
+        if not has_numba():
+            raise ConfigurationError("compiled=True needs numba: pip install 'theorybench[fast]'")
+        try:
+            find(setting)
+        except Untraceable as error:
+            what = f"{setting.name} does what is not compiled: {error}"
+            raise ParameterError("compiled", True, "None or False for this setting", what) from error
+
+    def find(self, setting: Dynamics, stage: bool, hint: bool) -> Program | None:
+        """Return what the next step is to be done by; None for NumPy."""
+        if not self._possible:
+            return None
+        try:
+            found = find(setting, stage, hint)
+        except Untraceable:
+            return None
+        return found if self._wanted or self._left <= 0 or found.loaded else None
+
+    def waited(self) -> None:
+        """Count a step in NumPy."""
+        self._left -= self._n
+
+
+class Bound:
+    """A program and the arrays that it reads and writes.
+
+    Args:
+        program: of the setting.
+        setting: the setting.
+        columns: written in place by every step.
+    """
+
+    def __init__(self, program: Program, setting: Dynamics, columns: Columns) -> None:
+        self.program, self.columns = program, columns
+        self._n, self._actions = len(columns.steps), setting.num_actions
+        self._tokens = setting.prompt_length + setting.response_length
+        self._dtype = setting.observation_dtype
+        empty = np.zeros(0, np.int64)
+        options = [empty if option is None else option for option in (columns.stage, columns.hint)]
+        held = [*(field.reshape(-1) for field in columns.state), columns.mixed, columns.episodes, columns.keys]
+        self._arguments = (*held, columns.steps, *options, setting.world, *program.tables)
+
+    def _shown(self) -> Shown:
+        """Make arrays for what environments show; what is legal is written only where something may not be."""
+        masks = np.empty((self._n if self.program.masked else 0, self._actions), np.bool_)
+        return Shown(np.empty((self._n, self._tokens), self._dtype), np.empty(self._n, np.int64), masks)
+
+    def move(self, actions: np.ndarray, threads: int) -> Stepped:
+        """Move all environments by one checked action each, and begin again those that end.
+
+        Args:
+            actions: int64 (n,) or (n, 2).
+            threads: how many threads share the environments.
+        """
+        n, masked = self._n, self.program.masked
+        before, after = self._shown(), self._shown()
+        rewards, terminated, invalid = np.empty(n), np.empty(n, np.bool_), np.zeros(n, np.bool_)
+        flat = [array.reshape(-1) for part in (after, before) for array in (part if masked else part[:2])]
+        results = (rewards, terminated, *([invalid] if masked else []), *flat)
+        bounds = [n * part // threads for part in range(threads + 1)]
+        ended = self._run(bounds, np.ascontiguousarray(actions).reshape(-1), results)
+        final = None
+        if any(ended):
+            for over, (start, stop) in zip(ended, itertools.pairwise(bounds), strict=True):
+                for old, new in zip(before, after, strict=True) if not over else ():
+                    old[start:stop] = new[start:stop]
+            final = self._finished(before)
+        return Stepped(rewards, terminated, invalid, final, self._finished(after))
+
+    def _finished(self, shown: Shown) -> Shown:
+        return shown if self.program.masked else shown._replace(masks=np.ones((self._n, self._actions), np.bool_))
+
+    def _run(self, bounds: list[int], actions: np.ndarray, results: tuple[np.ndarray, ...]) -> list[bool]:
+        """Run the function between bounds, each part in a thread; return where an episode ended."""
+        function = self.program.function
+        if len(bounds) == 2:
+            return [function(0, self._n, actions, *results, *self._arguments)]
+        function(0, 0, actions, *results, *self._arguments)  # compiled once, not by each thread
+        parts = list(itertools.pairwise(bounds))
+        submit = _pool(len(parts)).submit
+        others = [submit(function, start, stop, actions, *results, *self._arguments) for start, stop in parts[1:]]
+        own = function(*parts[0], actions, *results, *self._arguments)
+        return [own, *(other.result() for other in others)]
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Return this process's threads, at least so many."""
+    process = os.getpid()
+    if process not in _POOLS or _POOLS[process]._max_workers < threads - 1:
+        _POOLS[process] = ThreadPoolExecutor(threads - 1, thread_name_prefix="theorybench")
+    return _POOLS[process]

@@ -1,0 +1,301 @@
+"""Writes what works out the elements of each operation."""
+
+from collections import Counter
+
+import numpy as np
+
+from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
+from theorybench.envs.core.compiled.statements import KEPT, UNROLLED, Place, Statements, Value, number
+
+
+class Writer(Statements):
+    """Writes a function body from a graph.
+
+    Args:
+        graph: the nodes' graph.
+        roots: what will be asked for, to see what is read more than once.
+    """
+
+    def __init__(self, graph: Graph, roots: list[Node]) -> None:
+        super().__init__()
+        self.graph, self._shared = graph, _shared(roots)
+
+    def element(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        """Return an element of a node, writing what works it out where that has not been written."""
+        key = (id(node), *(index.text for index in indices))
+        found = self._known(key)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+        place = self._known((id(node), "place"))
+        if place == "gone":
+            raise Untraceable("what a step has overwritten")
+        if isinstance(place, Place):
+            value = self._load(node, place, indices)
+        elif node.size > UNROLLED and node.serial in self._shared - self._keeping and node.op in _COMPUTED:
+            value = self._load(node, self.keep(node), indices)
+        else:
+            value = getattr(self, f"_{node.op}", self._computed)(node, indices)
+        self.scopes[value.depth if value.depth > self._floor else self._floor].known[key] = value
+        return value
+
+    def _input(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        return self._load(node, Place(node.attr, max(node.size, 1)), indices)
+
+    def _table(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        rest = [self._wrapped(index, n) for index, n in zip(indices[1:], node.shape[1:], strict=True)]
+        linear = self._linear(node.shape, (*indices[:1], *rest))
+        return self.assign(f"table{node.attr}[{linear.text}]", linear)
+
+    def _scalar(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        return Value(node.attr)
+
+    def _const(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        if node.dtype.kind == "f":
+            text = repr(float(node.attr)) if np.isfinite(node.attr) else f"np.float64('{node.attr}')"
+        elif node.dtype.kind == "b":
+            text = str(bool(node.attr))
+        elif node.attr == -(2**63):
+            text = "(-9223372036854775807 - 1)"
+        else:
+            text = str(int(node.attr))
+        known = int(node.attr) if node.dtype.kind == "i" else None
+        return Value(f"({text})" if text.startswith("-") else text, 0, known)
+
+    def _count(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        return indices[-1]
+
+    def _row(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        return Value("i")
+
+    def _reshape(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        source = node.args[0]
+        kept = [index for index, n in zip(indices, node.shape, strict=True) if n > 1]
+        if [n for n in source.shape if n > 1] == [n for n in node.shape if n > 1]:  # only axes of length 1 differ
+            rest = iter(kept)
+            return self.element(source, tuple(next(rest) if n > 1 else number(0) for n in source.shape))
+        return self.element(source, self._divided(self._linear(node.shape, indices), source.shape))
+
+    def _slice(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        starts, steps = node.attr
+        within = zip(indices, starts, steps, strict=True)
+        return self.element(node.args[0], tuple(self._sum(self._scaled(i, step), first) for i, first, step in within))
+
+    def _spread(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        return self.element(node.args[0], _narrowed(indices, node.args[0].shape))
+
+    def _concat(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        at = indices[node.attr].number
+        if at is None:
+            return self._load(node, self.keep(node), indices)
+        for part in node.args:
+            if at < part.shape[node.attr]:
+                return self.element(part, (*indices[: node.attr], number(at), *indices[node.attr + 1 :]))
+            at -= part.shape[node.attr]
+        raise Untraceable("an index out of range")
+
+    def _gather(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        source, index = node.args
+        axis, count = node.attr, len(index.shape)
+        at = self.element(index, indices[axis : axis + count])
+        if source.op != "table" or axis:
+            at = self._wrapped(at, source.shape[axis])
+        return self.element(source, (*indices[:axis], at, *indices[axis + count :]))
+
+    def _along(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        source, index = node.args
+        at = self._wrapped(self.element(index, indices), source.shape[-1])
+        return self.element(source, (*indices[:-1], at))
+
+    def _put(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        if node.size > UNROLLED or any(index.number is None for index in indices):
+            return self._load(node, self.keep(node), indices)
+        source, new, *places = node.args
+        old, value = self.element(source, indices), self.element(new, ())
+        ats = [self._wrapped(self.element(p, ()), n) for p, n in zip(places, node.shape, strict=True)]
+        same = " and ".join(f"{at.text} == {index.text}" for at, index in zip(ats, indices, strict=True))
+        return self.assign(f"{value.text} if {same} else {old.text}", old, value, *ats)
+
+    def _branch(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        condition, new, old = node.args
+        test, before = self.element(condition, ()), self.element(old, ())
+        value = self.assign(before.text, before, test)
+        with self.at(value.depth), self.block(f"if {test.text}:"):
+            self.line(f"{value.text} = {self.element(new, ()).text}")
+        return value
+
+    def _view(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        source, last = node.args[0], indices[-1]
+        old, new = source.dtype.itemsize, node.dtype.itemsize
+        if old >= new:
+            ratio = old // new
+            if last.number is not None:
+                word, shift = number(last.number // ratio), str(8 * new * (last.number % ratio))
+            else:
+                word = Value(f"({last.text} // {ratio})", last.depth)
+                shift = f"(({last.text} % {ratio}) * {8 * new})"
+            whole = self.element(source, (*indices[:-1], word))
+            bits = f"(1 if {whole.text} else 0)" if source.dtype.kind == "b" else whole.text
+            text = bits if shift == "0" else f"({bits} >> {shift})"
+            return self.assign(_cast(f"({text} & 255)" if node.dtype.kind == "b" else text, node.dtype), whole, last)
+        ratio, parts = new // old, []
+        for number_ in range(ratio):
+            part = self.element(source, (*indices[:-1], self._sum(self._scaled(last, ratio), number_)))
+            bits = f"np.int64(1 if {part.text} else 0)" if source.dtype.kind == "b" else f"np.int64({part.text})"
+            parts.append((f"(({bits} & {(1 << 8 * old) - 1}) << {8 * old * number_})", part))
+        text = " | ".join(text for text, _ in parts)
+        return self.assign(_cast(f"({text})", node.dtype), last, *(part for _, part in parts))
+
+    def _sort(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        return self._load(node, self.keep(node), indices)
+
+    def _reduce(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        source, width = node.args[0], node.args[0].shape[-1]
+        first = self.element(source, (*indices, number(0)))
+        value = self.assign(first.text, first, *indices)
+        with self.at(value.depth):
+            if width <= UNROLLED:
+                for at in range(1, width):
+                    self._reduced(node.attr, value, self.element(source, (*indices, number(at))))
+            else:
+                name = self.name("j")
+                with self.block(f"for {name} in range(1, {width}):", loop=True) as depth:
+                    self._reduced(node.attr, value, self.element(source, (*indices, Value(name, depth))))
+        return value
+
+    def _reduced(self, name: str, value: Value, each: Value) -> None:
+        a, b = value.text, each.text
+        sign = {"max": ">", "min": "<"}.get(name)
+        text = f"{b} if {b} {sign} {a} else {a}" if sign else f"{a} {_JOINED[name]} {b}"
+        self.line(f"{a} = {text}")
+
+    def _search(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        table, x = node.args
+        value = self.element(x, indices)
+        return self.assign(f"search_{node.attr}(table{table.attr}, {value.text})", value)
+
+    def _computed(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        values = [self.element(arg, _narrowed(indices, arg.shape)) for arg in node.args]
+        if node.op in ("add", "sub", "mul", "cast") and node.dtype == np.int64:
+            known = [value.number for value in values]
+            if None not in known:  # numba refuses constants that overflow
+                whole = known[0] if node.op == "cast" else _whole(node.op, *known)  # type: ignore[arg-type]
+                return self._const(self.graph.const((whole + 2**63) % 2**64 - 2**63, (), np.int64), ())
+        return self.assign(computed(node, [value.text for value in values]), *values)
+
+
+#: Operations that are not worked out again for each reader.
+_COMPUTED = frozenset(
+    (
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "floordiv",
+        "mod",
+        "xor",
+        "and",
+        "or",
+        "where",
+        "cast",
+        "clip",
+        "put",
+        "gather",
+        "call",
+    )
+)
+_JOINED = {"sum": "+", "any": "|", "all": "&"}
+_SIGNS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lshift": "<<",
+    "rshift": ">>",
+}
+
+
+def computed(node: Node, values: list[str]) -> str:
+    """Write an operation on elements."""
+    op, dtype = node.op, node.dtype
+    if op in _SIGNS:
+        text = f"{values[0]} {_SIGNS[op]} {values[1]}"
+        if op in ("floordiv", "mod") and dtype.kind != "i":
+            raise Untraceable(f"{op} of {dtype}")
+        if op in ("lshift", "rshift") and node.args[1].op != "const":
+            beyond = "0" if op == "lshift" else f"(-1 if {values[0]} < 0 else 0)"
+            text = f"np.int64({values[0]}) {_SIGNS[op]} {values[1]} if 0 <= {values[1]} < 64 else {beyond}"
+        small = dtype.kind == "i" and dtype.itemsize < 8
+        return f"np.{dtype.name}({text})" if small else text
+    if op == "call":
+        return f"{node.attr}({values[0]})"
+    if op == "cast":
+        return _cast(values[0], dtype, node.args[0].dtype)
+    a, b, c = (*values, "", "")[:3]
+    texts = {
+        "where": f"{b} if {a} else {c}",
+        "minimum": f"{a} if {a} < {b} else {b}",
+        "maximum": f"{a} if {a} > {b} else {b}",
+        "clip": f"{b} if {a} < {b} else {c} if {a} > {c} else {a}",
+        "neg": f"-{a}",
+        "invert": f"~{a}",
+        "not": f"not {a}",
+        "abs": f"abs({a})",
+    }
+    if op not in texts:
+        raise Untraceable(f"the operation {op}")
+    small = dtype.kind == "i" and dtype.itemsize < 8
+    return f"np.{dtype.name}({texts[op]})" if small else texts[op]
+
+
+def _cast(text: str, dtype: np.dtype, old: np.dtype | None = None) -> str:
+    """Write a value as another type."""
+    if dtype.kind == "b":
+        return f"({text}) != 0"
+    if old is not None and old.kind == "b":
+        return f"np.{dtype.name}(1 if {text} else 0)"
+    if old is not None and old.kind == "f" and dtype != np.int64:
+        return f"np.{dtype.name}(np.int64({text}))"
+    return f"np.{dtype.name}({text})"
+
+
+def _whole(op: str, a: int, b: int) -> int:
+    """Do arithmetic without bounds."""
+    return {"add": a + b, "sub": a - b, "mul": a * b}[op]
+
+
+def _narrowed(indices: tuple[Value, ...], shape: tuple[int, ...]) -> tuple[Value, ...]:
+    """Return the indices of an array that is broadcast to a larger shape."""
+    own = indices[len(indices) - len(shape) :]
+    return tuple(number(0) if n == 1 else index for index, n in zip(own, shape, strict=True))
+
+
+def _shared(roots: list[Node]) -> set[int]:
+    """Return the serials of nodes that several others read and that are worth keeping."""
+    readers: Counter[int] = Counter()
+    work: dict[int, int] = {}
+    held: dict[int, Node] = {}
+
+    def visit(node: Node) -> int:
+        if node.serial not in held:
+            held[node.serial] = node
+            below = [visit(arg) for arg in node.args]
+            for serial in {arg.serial for arg in node.args}:
+                readers[serial] += 1
+            stored = node.op in ("input", "table", "sort")
+            work[node.serial] = 0 if stored else sum(below) + (node.op in _COMPUTED) + KEPT * (node.op == "call")
+        return work[node.serial]
+
+    for root in roots:
+        visit(root)
+    return {serial for serial, count in readers.items() if count > 1 and work[serial] >= KEPT}

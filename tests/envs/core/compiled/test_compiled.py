@@ -1,0 +1,163 @@
+"""Compiled steps are chosen where they can be and pay, and change nothing but the time."""
+
+import copy
+import dataclasses
+import pickle
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from theorybench.envs.core.checks.compiled import check_compiled
+from theorybench.envs.core.compiled import program, stepping
+from theorybench.envs.core.compiled.graph import Untraceable
+from theorybench.envs.core.environments.metering import Meter
+from theorybench.envs.core.errors import BudgetExhausted, CheckFailed, ConfigurationError, ParameterError
+from theorybench.envs.core.registry import load_module, lookup
+
+pytest.importorskip("numba")
+ODD = load_module(str(Path(__file__).parent / "odd.py"))
+
+
+def make(env_id="Toy/Copy-v0", num_envs=6, **keywords):
+    return gym.make_vec(env_id, num_envs=num_envs, **keywords).unwrapped
+
+
+def assert_same(first, second):
+    """Compare what two calls returned, bit for bit."""
+    if isinstance(first, dict):
+        assert list(first) == list(second)
+        first, second = tuple(first.values()), tuple(second.values())
+    if isinstance(first, tuple):
+        for a, b in zip(first, second, strict=True):
+            assert_same(a, b)
+    else:
+        assert (first.dtype, first.shape, first.tobytes()) == (second.dtype, second.shape, second.tobytes())
+
+
+def walk(envs, others, steps, seed=0):
+    """Step both with the same actions, some of them illegal, and compare all that they return."""
+    generator = np.random.default_rng(seed)
+    for _ in range(steps):
+        actions = envs.action_space.sample() if envs.batch.pairs else generator.integers(3, size=envs.num_envs)
+        assert_same(envs.step(actions), others.step(actions))
+
+
+def test_odd_arithmetic_has_the_bits_of_numpy():
+    assert check_compiled(ODD.Odd())
+
+
+def test_toys_with_masks_stages_hints_and_pairs_have_the_bits_of_numpy(toys):
+    assert check_compiled(toys.Duel()) and check_compiled(toys.TwoArms())
+    assert check_compiled(toys.Copy(size=3))
+
+
+@pytest.mark.rotating(daily=3)
+def test_every_setting_is_compiled_and_has_the_bits_of_numpy(env_id, short):
+    assert check_compiled(lookup(env_id).make_setting(short(env_id)))
+
+
+def test_the_checker_sees_a_wrong_bit(toys, monkeypatch):
+    right = stepping.Bound.move
+
+    def wrong(self, actions, threads):
+        stepped = right(self, actions, threads)
+        return stepped._replace(rewards=stepped.rewards * -1.0)
+
+    monkeypatch.setattr(stepping.Bound, "move", wrong)
+    with pytest.raises(CheckFailed, match="rewards differs"):
+        check_compiled(toys.Copy(size=3))
+
+
+@pytest.mark.parametrize("kind", ["Looking", "Unknown"])
+def test_what_cannot_be_traced_is_left_to_numpy(kind):
+    setting = dataclasses.dataclass(frozen=True, kw_only=True)(getattr(ODD, kind))()
+    with pytest.raises(Untraceable):
+        program.find(setting)
+    assert not check_compiled(setting)
+    assert stepping.Choice(setting, 10**6, None, 1, "").find(setting, False, False) is None
+    with pytest.raises(ParameterError, match="compiled"):
+        stepping.Choice(setting, 10**6, True, 1, "")
+
+
+def test_copies_and_pickles_go_on_with_the_same_episodes():
+    envs, plain = make(compiled=True, threads=2), make(compiled=False)
+    assert_same(envs.reset(seed=3), plain.reset(seed=3))
+    walk(envs, plain, 5)
+    for twin in (copy.deepcopy(envs), pickle.loads(pickle.dumps(envs))):
+        other = copy.deepcopy(plain)
+        walk(twin, other, 5, seed=1)
+        assert twin.compiled and not other.compiled
+    walk(envs, plain, 5)
+    assert_same(envs.reset(options={"stage": 2}), plain.reset(options={"stage": 2}))
+    walk(envs, plain, 5)
+    assert_same(tuple(envs.batch.state), tuple(plain.batch.state))
+
+
+def test_environments_change_to_compiled_steps_when_many_have_been_taken(monkeypatch):
+    monkeypatch.setattr(program, "_FUNCTIONS", {})  # as if no environment of this process had compiled it
+    monkeypatch.setattr(stepping, "PATIENCE", 3 * stepping.FEWEST)
+    envs, plain = (make("Toy/TwoArms-v0", stepping.FEWEST, compiled=wanted) for wanted in (None, False))
+    envs.reset(seed=0), plain.reset(seed=0)
+    path = []
+    for _ in range(6):
+        path.append(envs.compiled)
+        actions = np.arange(envs.num_envs) % 2
+        assert_same(envs.step(actions), plain.step(actions))
+    assert path == [False] * 3 + [True] * 3 and not plain.compiled
+    fewer = make("Toy/TwoArms-v0", stepping.FEWEST - 1)
+    fewer.reset(seed=0)
+    assert not fewer.compiled
+    others = make("Toy/TwoArms-v0", stepping.FEWEST)  # compiled in this process: at once
+    others.reset(seed=0)
+    assert others.compiled
+
+
+def test_budgets_are_charged_by_compiled_steps():
+    envs, plain = make(compiled=True), make(compiled=False)
+    meters = []
+    for each in (envs, plain):
+        each.reset(seed=1)
+        each.batch.meter = Meter(20)
+        meters.append(each.batch.meter)
+    generator = np.random.default_rng(0)
+    with pytest.raises(BudgetExhausted):
+        while True:
+            actions = generator.integers(3, size=6)
+            try:
+                plain.step(actions)
+            except BudgetExhausted:
+                envs.step(actions)
+            envs.step(actions)
+    for name in ("episodes", "steps", "illegal"):
+        assert getattr(meters[0], name).tolist() == getattr(meters[1], name).tolist()
+    assert meters[0].illegal.sum() > 0
+
+
+def test_what_is_asked_for_and_cannot_be_done_is_refused(monkeypatch):
+    for keywords in ({"backend": "torch"}, {"autoreset_mode": "NextStep"}):
+        with pytest.raises(ParameterError, match="compiled"):
+            make(compiled=True, **keywords)
+    for keywords in ({"compiled": 2}, {"compiled": "yes"}, {"threads": 0}):
+        with pytest.raises(ParameterError):
+            make(**keywords)
+    monkeypatch.setattr(stepping, "has_numba", lambda: False)
+    with pytest.raises(ConfigurationError, match=r"theorybench\[fast\]"):
+        make(compiled=True)
+    envs = make("Toy/TwoArms-v0", stepping.FEWEST)
+    envs.reset(seed=0)
+    assert not envs.compiled
+
+
+def test_a_folder_that_cannot_be_written_costs_only_the_cache(monkeypatch, tmp_path, toys):
+    monkeypatch.setattr(program, "_FUNCTIONS", {})
+    monkeypatch.setenv("THEORYBENCH_CACHE", str(tmp_path / "a file"))
+    (tmp_path / "a file").write_text("")
+    assert check_compiled(toys.TwoArms())
+
+
+def test_functions_are_kept_between_processes(toys):
+    folder = program.folder()
+    assert check_compiled(toys.TwoArms())
+    assert list(folder.glob("*.py")) and list(folder.rglob("*.nbc"))
