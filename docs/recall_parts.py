@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import compositions
 import numpy as np
 import reference_data as data
 import reference_tables as tables
@@ -61,6 +62,7 @@ def values(numbers: Numbers) -> dict[str, Any]:
         "module_text": module_text,
         "networks": [name for name, entry in CATALOGUE.items() if entry.policy is not None],
         "memory_table": memory_table(),
+        "compositions": compositions,
     }
 
 
@@ -124,6 +126,7 @@ def measure_lengths(suite: str, lengths: Callable[[RecallSetting], list[int]], r
 MEASURED = {
     f"{SUITE}-lengths": partial(measure_lengths, SUITE, lengths_of),
     f"{USUAL}-lengths": partial(measure_lengths, USUAL, longest_trained),
+    compositions.NAME: compositions.measure,
 }
 
 

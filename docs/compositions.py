@@ -1,0 +1,108 @@
+"""Networks on tasks that are computed step by step, for the page of architectures: shares of right answers."""
+
+import json
+import os
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import reference_data as data
+import reference_tables as tables
+
+import theorybench as tb
+from theorybench.envs.core.evidence.interval import mean_interval
+from theorybench.envs.core.registry import lookup
+from theorybench.leaderboard.evidence.lab import TrainingLab
+from theorybench.leaderboard.records.store import atomic_write
+from theorybench.leaderboard.showing.words import format_number
+
+NAME = "compositions"
+#: Environments by the names of the page's columns.
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "composition": ("TheoryBench/KFoldComposition-v0", {"N": 4, "k": 3}),
+    "automaton": ("TheoryBench/Semiautomaton-v0", {}),
+}
+#: Trainers, their networks, hyper-parameters and numbers of runs: from right answers, and from rewards stage by stage.
+TRAINERS: dict[str, tuple[tuple[str, ...], dict[str, Any], int]] = {
+    "imitation": (("transformer", "tape", "phalanx", "looped", "kgram"), {}, 5),
+    "adaptive-curriculum": (
+        ("transformer", "phalanx", "looped"),
+        {"learning_rate": 0.03, "max_gradient_norm": 1.0, "decay": "linear"},
+        3,
+    ),
+}
+#: Episodes of a run, and fresh ones on which its policy is judged: exact answers need all histories of a network.
+BUDGET, JUDGED = 25_600, 2000
+
+
+class Run(NamedTuple):
+    """One run."""
+
+    agent: str
+    network: str
+    task: str
+    seed: int
+
+    @property
+    def file(self) -> str:
+        """The name of the file that keeps its share of right answers."""
+        return f"{'-'.join(map(str, self))}.json"
+
+    def share(self) -> float:
+        """Train, then play: the share of episodes that end right."""
+        (env_id, parameters), (_, options, _) = TASKS[self.task], TRAINERS[self.agent]
+        agent = tb.make_agent(self.agent, policy=self.network, **options)
+        policy = tb.train(env_id, agent, seed=self.seed, budget=BUDGET, **parameters)
+        lab = TrainingLab(env_id, lookup(env_id).make_setting(parameters))
+        return float(lab.simulate(policy, JUDGED, 10_000 + self.seed).rewards.mean())
+
+
+def runs() -> list[Run]:
+    """Return all runs."""
+    return [
+        Run(agent, network, task, seed)
+        for agent, (networks, _, seeds) in TRAINERS.items()
+        for seed in range(seeds)
+        for task in TASKS
+        for network in networks
+    ]
+
+
+def measure(results: Path) -> None:
+    """Train what has not been trained, and keep the means over runs.
+
+    Args:
+        results: the folder of results, where each run is kept.
+    """
+    folder = results / NAME
+    folder.mkdir(parents=True, exist_ok=True)
+    waiting = [run for run in runs() if not (folder / run.file).exists()]
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for run, share in zip(waiting, pool.map(Run.share, waiting), strict=True):
+            with atomic_write(folder / run.file) as file:
+                json.dump(share, file)
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for run in runs():
+        found.setdefault(run[:3], []).append(json.loads((folder / run.file).read_text()))
+    rows = []
+    for (agent, network, task), shares in found.items():
+        interval = mean_interval(np.array(shares))
+        row = {"agent": agent, "network": network, "task": task, "runs": len(shares)}
+        rows.append(row | {"share": interval.value, "low": interval.low, "high": interval.high})
+    data.write(NAME, {"provenance": data.here(), NAME: rows})
+
+
+def table(agent: str) -> str:
+    """Return the shares of right answers of the networks of a trainer, with chance and the optimum."""
+    kept = {(row["network"], row["task"]): row for row in data.read(NAME)[NAME] if row["agent"] == agent}
+    rows = []
+    for network in TRAINERS[agent][0]:
+        own = [kept[network, task] for task in TASKS]
+        rows.append((f"`{network}`", *map(_cell, own)))
+    return tables.table(("network", *TASKS), rows)
+
+
+def _cell(row: dict[str, Any]) -> str:
+    share, low, high = (format_number(row[name]) for name in ("share", "low", "high"))
+    return f"{share} [{low}, {high}]"
