@@ -49,11 +49,13 @@ LENGTHS_OF = {"Keys": "pairs", "Last write": "tokens", "Bag": "readings", "Point
 def values(numbers: Numbers) -> dict[str, Any]:
     """Return what the templates ask for beside what every family has."""
     usual = data.read_numbers(USUAL)
+    usual_scores = {(row.environment, row.agent): row.score for row in usual.rows}
     return {
         "rules_table": rules_table,
         "network_table": partial(network_table, numbers),
         "usual_table": partial(network_table, usual),
         "usual": usual,
+        "usual_score": lambda *where: format_number(usual_scores[where]),
         "usual_short": partial(short_table, usual),
         "usual_made": tables.made(usual),
         "usual_command": tables.suite_command(USUAL),
