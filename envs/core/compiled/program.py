@@ -52,6 +52,11 @@ def has_numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
+def any_loaded() -> bool:
+    """Whether any function has been compiled, or read from disk, in this process."""
+    return bool(_FUNCTIONS)
+
+
 def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
     """Return the step of a setting, traced once.
 

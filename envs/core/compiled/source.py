@@ -68,7 +68,7 @@ def write(traced: Traced) -> str:
     """
     fields = [f"state{i}" for i in range(len(traced.held))]
     masked = traced.legal is not None
-    shown = ["observations", "prompts", *(["masks"] if masked else [])]
+    shown = ["observations", "prompts", "masks"]
     arguments = ["start", "stop", "actions", "rewards", "terminated", *(["invalid"] if masked else []), *shown]
     arguments += [*(f"final_{name}" for name in shown), *fields, "mixed", "episodes", "keys", "steps", "stage", "hint"]
     arguments += ["world", *(f"table{i}" for i in range(len(traced.graph.tables)))]
@@ -121,8 +121,7 @@ class _Step:
 
     def _widths(self) -> list[tuple[str, int]]:
         observation, mask = self.traced.after
-        widths = [("observations", observation.size), ("prompts", 1)]
-        return widths + ([] if mask is None else [("masks", mask.size)])
+        return [("observations", observation.size), ("prompts", 1), ("masks", mask.size)]
 
     def _transition(self) -> list[Value | None]:
         """Write the action; return the new value of each scalar field that changes, and whether the episode ended."""
@@ -171,8 +170,7 @@ class _Step:
         prompt = state[self.traced.state._fields.index("prompt")]  # type: ignore[attr-defined]
         writer.line(f"{prefix}prompts[np.uint64(i)] = {writer.element(prompt, ()).text}")
         writer.store(shown.observation, Place(f"{prefix}observations", shown.observation.size))
-        if shown.mask is not None:
-            writer.store(shown.mask, Place(f"{prefix}masks", shown.mask.size))
+        writer.store(shown.mask, Place(f"{prefix}masks", shown.mask.size))
 
     def _begin(self) -> None:
         """Write the beginning of the next episode."""

@@ -16,7 +16,7 @@ class Shown(NamedTuple):
     """What an environment shows of a state."""
 
     observation: Node
-    mask: Node | None
+    mask: Node
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +134,8 @@ def _check(array: Any, shape: tuple[int, ...], dtype: Any) -> None:
 
 def _shown(setting: Dynamics, state: Any) -> Shown:
     seen, mask = setting.observe(state), setting.action_mask(state)
+    if mask is None:
+        mask = state.prompt.__array_namespace__().ones((COUNT, setting.num_actions), dtype=np.bool_)
     _check(seen, (setting.prompt_length + setting.response_length,), setting.observation_dtype)
-    if mask is not None:
-        _check(mask, (setting.num_actions,), np.bool_)
-    return Shown(seen.node, None if mask is None else mask.node)
+    _check(mask, (setting.num_actions,), np.bool_)
+    return Shown(seen.node, mask.node)
