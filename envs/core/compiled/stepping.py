@@ -14,9 +14,9 @@ from theorybench.envs.core.errors import ConfigurationError, ParameterError, req
 
 #: With `compiled=None` fewer environments never take the compiled path: calling it costs what it saves.
 FEWEST = 256
-#: With `compiled=None` an environment compiles after this many transitions in NumPy, which take about as long (some
-#: seconds) as compiling does. One that another environment of the process has compiled is taken at once.
-PATIENCE = 2**23
+#: With `compiled=None` an environment compiles once its steps in NumPy have taken more processor time, in seconds: what
+#: compiling costs, about. A function that another environment of the process has compiled is taken at once.
+PATIENCE = 2.0
 
 _POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and size
 
@@ -70,7 +70,7 @@ class Choice:
         if wanted not in (True, False, None):
             raise ParameterError("compiled", wanted, "True, False, or None to choose")
         require_integer("threads", threads, 1)
-        self.threads, self._n, self._wanted, self._left = int(threads), n, wanted, PATIENCE
+        self.threads, self._n, self._wanted, self._spent = int(threads), n, wanted, 0.0
         self._possible = wanted is not False and not hindered and has_numba()
         if not wanted:
             self._possible = self._possible and n >= FEWEST
@@ -87,17 +87,17 @@ class Choice:
 
     def find(self, setting: Dynamics, stage: bool, hint: bool) -> Program | None:
         """Return what the next step is to be done by; None for NumPy."""
-        if not self._possible or not (self._wanted or self._left <= 0 or any_loaded()):
+        if not self._possible or not (self._wanted or self._spent > PATIENCE or any_loaded()):
             return None
         try:
             found = find(setting, stage, hint)
         except Untraceable:
             return None
-        return found if self._wanted or self._left <= 0 or found.loaded else None
+        return found if self._wanted or self._spent > PATIENCE or found.loaded else None
 
-    def waited(self) -> None:
-        """Count a step in NumPy."""
-        self._left -= self._n
+    def waited(self, seconds: float) -> None:
+        """Count the processor time of a step in NumPy."""
+        self._spent += seconds
 
 
 class Bound:
@@ -117,7 +117,7 @@ class Bound:
         empty = np.zeros(0, np.int64)
         options = [empty if option is None else option for option in (columns.stage, columns.hint)]
         held = [*(field.reshape(-1) for field in columns.state), columns.mixed, columns.episodes, columns.keys]
-        self._arguments = (*held, columns.steps, *options, setting.world, *program.tables)
+        self._arguments = (*held, columns.steps, *options, np.int64(setting.world), *program.tables)
 
     def _shown(self) -> Shown:
         """Make arrays for what environments show."""

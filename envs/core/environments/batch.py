@@ -288,7 +288,6 @@ class Batch:
         """
         done_by = self.compiled(choice)
         if done_by is None:
-            choice.waited()
             return None
         self._admit(ALL)
         bound = self._bound

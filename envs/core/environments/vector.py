@@ -1,5 +1,6 @@
 """The native vector environment made from a Setting."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -116,7 +117,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         """
         batch, xp = self.batch, self.batch.xp
         actions = batch.actions(actions, self.num_envs)
-        drawn = self._drawn()
+        drawn, started = self._drawn(), time.thread_time()
         stepped = batch.step_and_begin(actions, self._choice)
         if stepped is not None:
             self._keep_last(drawn, actions, stepped.rewards)
@@ -137,7 +138,9 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
                 final |= {"final_info": ended, "_final_info": xp.asarray(terminated, copy=True)}
                 batch.begin(ALL if rows.shape[0] == self.num_envs else rows)
         info = {**self._info(), "invalid_action": invalid, **final}
-        return batch.observe(), rewards, terminated, xp.zeros_like(terminated), info
+        observations = batch.observe()
+        self._choice.waited(time.thread_time() - started)
+        return observations, rewards, terminated, xp.zeros_like(terminated), info
 
     def _returned(self, stepped: Stepped) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Return what `step` returns of a compiled step."""
