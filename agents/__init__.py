@@ -5,18 +5,23 @@ if __name__ == "agents":
         "import theorybench.agents, not agents: this folder is the source of a sub-package of theorybench"
     )
 
-from theorybench.agents.api.agent import Agent, ConfiguredAgent, Log, hyperparameters
-from theorybench.agents.api.budget import Budget
-from theorybench.agents.api.harness import Trained, train
-from theorybench.agents.api.loading import list_agents, make_agent
-from theorybench.agents.api.rollout import Episodes, rollout
-from theorybench.agents.reward_guided import RewardGuidedAgent, RewardGuidedPolicy, RewardModel
-from theorybench.agents.rule import Rule
-from theorybench.agents.training.gradient import GradientAgent
-from theorybench.agents.training.samples import Samples
-from theorybench.agents.training.trainer import Trainer
-from theorybench.envs.core.policy import LinearPolicy, Policy, TablePolicy
-from theorybench.envs.core.views import View
+from typing import TYPE_CHECKING
+
+from theorybench.envs.lazy import lazily
+
+if TYPE_CHECKING:
+    from theorybench.agents.api.agent import Agent, ConfiguredAgent, Log, hyperparameters
+    from theorybench.agents.api.budget import Budget
+    from theorybench.agents.api.harness import Trained, train
+    from theorybench.agents.api.loading import list_agents, make_agent
+    from theorybench.agents.api.rollout import Episodes, rollout
+    from theorybench.agents.reward_guided import RewardGuidedAgent, RewardGuidedPolicy, RewardModel
+    from theorybench.agents.rule import Rule
+    from theorybench.agents.training.gradient import GradientAgent
+    from theorybench.agents.training.samples import Samples
+    from theorybench.agents.training.trainer import Trainer
+    from theorybench.envs.core.policy import LinearPolicy, Policy, TablePolicy
+    from theorybench.envs.core.views import View
 
 __all__ = [
     "Agent",
@@ -42,3 +47,6 @@ __all__ = [
     "rollout",
     "train",
 ]
+
+if not TYPE_CHECKING:  # type checkers know the names
+    __getattr__, __dir__ = lazily(__name__)

@@ -1,6 +1,10 @@
 """Transitions a second of every setting's vector environment, beside Gymnasium's own native vector CartPole.
 
     python benchmarks/environments.py [--num-envs 4096] [--repeats 30] [--steps 50]
+    python benchmarks/environments.py --single [--repeats 30]
+
+With `--single`: steps a second of every setting's single environment, `gym.make(id)` and a reset after each episode,
+beside Gymnasium's CartPole, with Gymnasium's passive checkers and without.
 
 Everything is on: actions are validated, observations and masks are made, finished episodes begin again in the same
 step, and the phases of episodes are spread so that every step sees its share of endings. Actions are random; where most
@@ -21,6 +25,8 @@ from theorybench.envs.core.registry import lookup
 from theorybench.envs.recall.setting import RecallSetting
 
 CARTPOLE = "CartPole-v1"
+#: Steps of a single environment that are measured at once.
+STEPS = 1000
 IDS = [env_id for env_id in tb.list_envs() if env_id.startswith("TheoryBench/")]
 #: Settings whose step reads a whole prompt.
 RECALL = [env_id for env_id in IDS if issubclass(lookup(env_id).setting, RecallSetting)]
@@ -97,7 +103,11 @@ def main() -> None:
     parser.add_argument("--num-envs", type=int, default=4096)
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--single", action="store_true", help="single environments")
     options = parser.parse_args()
+    if options.single:
+        report_singles(options.repeats)
+        return
     environments = {env_id: make(env_id, options.num_envs) for env_id in (CARTPOLE, *IDS)}
     for env_id, parameters in LARGE.items():
         name = " ".join((env_id, *(f"{key}={value}" for key, value in parameters.items())))
@@ -110,6 +120,43 @@ def main() -> None:
             if repeat:  # the first one warms up
                 seconds[name].append(measured)
     report(options, seconds)
+
+
+def single_rate(env: gym.Env) -> float:
+    """Return steps a second of a single environment under random actions, resets after each episode included."""
+    actions = [env.action_space.sample() for _ in range(STEPS)]
+    start = time.process_time()
+    for action in actions:
+        if env.step(action)[2]:
+            env.reset()
+    return STEPS / (time.process_time() - start)
+
+
+def report_singles(repeats: int) -> None:
+    """Measure single environments, interleaved, and print the table."""
+    names = (CARTPOLE, *IDS)
+    rates: dict[str, list[list[float]]] = {name: [] for name in names}
+    for checked in (True, False):
+        environments = {name: gym.make(name, disable_env_checker=not checked) for name in names}
+        for name, env in environments.items():
+            env.reset(seed=0)
+            env.action_space.seed(0)
+            single_rate(env)  # warms up
+            rates[name].append([])
+        for _ in range(repeats):
+            for name, env in environments.items():
+                rates[name][-1].append(single_rate(env))
+    print(f"single environments, {repeats} repeats of {STEPS} steps, interleaved; thousand steps a second")
+    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}")
+    print(f"{'environment':42}{'checked':>10}{'to CartPole':>13}{'unchecked':>12}{'to CartPole':>13}")
+    medians = {name: [statistics.median(each) for each in measured] for name, measured in rates.items()}
+    for name, (with_checks, without) in medians.items():
+        ratios = with_checks / medians[CARTPOLE][0], without / medians[CARTPOLE][1]
+        print(f"{name:42}{with_checks / 1e3:10.1f}{ratios[0]:12.2f}x{without / 1e3:12.1f}{ratios[1]:12.2f}x")
+    slower = [
+        name for name, rate in medians.items() if any(a < b for a, b in zip(rate, medians[CARTPOLE], strict=True))
+    ]
+    print(f"goal, as fast as CartPole: {', '.join(slower) + ' MISSED' if slower else 'all reached'}")
 
 
 def report(options: argparse.Namespace, seconds: dict[str, list[float]]) -> None:

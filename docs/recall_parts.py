@@ -30,6 +30,8 @@ SUITE = "architectures"
 USUAL = "transformers"
 #: Prompts of each length on which policies are judged, and how many lengths up to the full one.
 PROMPTS, STEPS = 1024, 6
+#: Prompts of each length on which the rules of a picture are judged, and how many lengths.
+MOST_PROMPTS, RULE_STEPS = 16_384, 22
 #: Who trains the networks: names in the picture's file, words in its title.
 TRAINERS = {"rlvr": "from rewards", "imitation": "from right answers"}
 #: Rules whose value at each length is drawn as a ceiling or a level, by environment.
@@ -51,10 +53,11 @@ def values(numbers: Numbers) -> dict[str, Any]:
         "network_table": partial(network_table, numbers),
         "usual_table": partial(network_table, usual),
         "usual": usual,
-        "usual_short": partial(short_table, USUAL),
+        "usual_short": partial(short_table, usual),
         "usual_made": tables.made(usual),
         "usual_command": tables.suite_command(USUAL),
-        "length_table": length_table,
+        "length_table": partial(length_table, numbers),
+        "score_at": lambda *where: format_number(lengths_by(SUITE)[where]["score"]),
         "module_text": module_text,
         "networks": [name for name, entry in CATALOGUE.items() if entry.policy is not None],
         "memory_table": memory_table(),
@@ -146,24 +149,33 @@ def network_table(numbers: Numbers, agent: str, *environments: str) -> str:
     return tables.table(("network", *environments), rows)
 
 
-def short_table(suite: str, *environments: str) -> str:
-    """Return the score of each network at the longest prompts of training."""
-    own = [row for row in data.read(f"{suite}-lengths")["lengths"] if row["environment"] in environments]
-    found = {(row["agent"], row["environment"]): _with_interval(row["score"], row["low"], row["high"]) for row in own}
-    agents = dict.fromkeys(row["agent"] for row in own)
-    rows = [(_network(agent), *(found.get((agent, place), "") for place in environments)) for agent in agents]
+def lengths_by(suite: str) -> dict[tuple[str, str, int], dict[str, Any]]:
+    """Return what `measure_lengths` kept, by environment, agent and length."""
+    return {(row["environment"], row["agent"], row["length"]): row for row in data.read(f"{suite}-lengths")["lengths"]}
+
+
+def short_table(numbers: Numbers, agent: str, *environments: str) -> str:
+    """Return the score of each network of an agent at the longest prompts of training."""
+    found = {(place, label): row for (place, label, _), row in lengths_by(numbers.suite).items()}
+    rows = []
+    for label in labels_of(numbers, agent):
+        own = [found.get((place, label)) for place in environments]
+        if any(own):
+            texts = ("" if row is None else _with_interval(row["score"], row["low"], row["high"]) for row in own)
+            rows.append((_network(label), *texts))
     return tables.table(("network", *environments), rows)
 
 
-def length_table(environment: str, agent: str) -> str:
+def length_table(numbers: Numbers, environment: str, agent: str) -> str:
     """Return the score of each network of an agent at each length, on one environment."""
-    rows = data.read(f"{SUITE}-lengths")["lengths"]
-    own = [row for row in rows if row["environment"] == environment and row["agent"].startswith(f"{agent}, ")]
-    lengths = sorted({row["length"] for row in own})
-    found = {(row["agent"], row["length"]): row["score"] for row in own}
-    agents = list(dict.fromkeys(row["agent"] for row in own))
-    cells = [(_network(agent), *(format_number(found[agent, length]) for length in lengths)) for agent in agents]
-    return tables.table(("network", *map(str, lengths)), cells)
+    found = {key[1:]: row["score"] for key, row in lengths_by(numbers.suite).items() if key[0] == environment}
+    lengths = sorted({length for _, length in found})
+    rows = [
+        (_network(label), *(format_number(found[label, length]) for length in lengths))
+        for label in labels_of(numbers, agent)
+        if (label, lengths[0]) in found
+    ]
+    return tables.table(("network", *map(str, lengths)), rows)
 
 
 def _network(label: str) -> str:
@@ -192,7 +204,7 @@ def draw(folder: Path) -> list[Path]:
         figure = Figure(figsize=(10.0, 7.6), dpi=110, facecolor="white")
         panels = figure.subplots(2, 2).ravel()
         for axes, environment in zip(panels, numbers.environments, strict=True):
-            oracle = oracle_of(environment.env_id, {**environment.parameters, "pool": PROMPTS})
+            oracle = oracle_of(environment.env_id, {**environment.parameters, "pool": MOST_PROMPTS})
             own = [row for row in rows if row["environment"] == environment.label]
             _draw_networks(axes, own, labels)
             _draw_rules(axes, oracle, CEILINGS[environment.label])
@@ -202,6 +214,7 @@ def draw(folder: Path) -> list[Path]:
             axes.set_title(environment.label, loc="left", fontsize=11, pad=16)
             axes.set_xlabel(LENGTHS_OF[environment.label], fontsize=9)
             axes.set_ylim(-0.12, 1.06)
+            axes.xaxis.get_major_locator().set_params(integer=True)
             axes.spines[["top", "right"]].set_visible(False)
         for axes in panels[::2]:
             axes.set_ylabel(f"score, trained {title}", fontsize=9)
@@ -220,12 +233,14 @@ def _draw_networks(axes: Any, rows: Sequence[dict[str, Any]], labels: Sequence[s
         name = label.partition(", ")[2]
         axes.plot(x, [row["score"] for row in own], dash, color=colour, marker="o", ms=3.5, label=name)
         low, high = ([min(max(row[end], -0.1), 1.05) for row in own] for end in ("low", "high"))
-        axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
+        axes.fill_between(x, low, high, color=colour, alpha=0.08, linewidth=0)
 
 
 def _draw_rules(axes: Any, oracle: Any, rules: Sequence[str]) -> None:
-    lengths = range(1, oracle.setting.length + 1)
+    last = oracle.setting.length
+    lengths = np.unique(np.linspace(1, last, RULE_STEPS).round().astype(int)).tolist()
     for rule in rules:
         worth = [score_at(oracle, oracle.rules[rule], length) for length in lengths]
         axes.plot(lengths, worth, color=QUIET, ls="--", lw=1.1)
-        axes.annotate(rule, (lengths[-1], worth[-1]), color=QUIET, fontsize=8, ha="right", va="bottom")
+        at, shift = (last, worth[-1]), (6, 0)
+        axes.annotate(rule, at, shift, textcoords="offset points", color=QUIET, fontsize=8, va="center")

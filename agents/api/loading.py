@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from theorybench.agents.api import GROUP
 from theorybench.agents.api.agent import can_batch_seeds, changed_hyperparameters, missing_modules, shown_to
 from theorybench.agents.api.agent import hyperparameters as values_of
 from theorybench.agents.api.presets import PRESET, SEARCH, configured, presets, search_cost
@@ -27,9 +28,6 @@ from theorybench.envs.core.errors import (
 from theorybench.envs.core.registry import load_module, split_reference
 from theorybench.envs.core.setting import Setting
 
-#: Entry points of this group name an agent, `name = "package.module:Class"`, or a package of agents,
-#: `anything = "package"`: one module for each, whose name is the agent's.
-GROUP = "theorybench.agents"
 #: The file beside the sources of agents which says of edited ones that they compute what they did: by module, the
 #: digest of its source as it is and the one that its records carry.
 SAME = "digests.toml"

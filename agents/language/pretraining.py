@@ -36,6 +36,7 @@ from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import entry_of
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import root_key
+from theorybench.envs.kept import kept_folder
 
 #: KL divergence in nats that a pre-trained model may have to its target.
 GOAL = 1e-2
@@ -49,8 +50,6 @@ EPISODES, WORDS = 1024, 2048
 NEVER = -35.0
 #: Raised whenever pre-training gives other weights: part of the name of what is kept.
 VERSION = 3
-#: Where models are kept unless told otherwise.
-FOLDER = "THEORYBENCH_CACHE"
 
 
 def pretrained(
@@ -84,7 +83,7 @@ def pretrained(
     setting = setting_of(setting, **parameters)
     if kind == "initial" and not setting.has_own_initial_policy:
         kind = "reference"  # the same policy, and so the same model
-    cache = Path(folder or os.environ.get(FOLDER) or Path.home() / ".cache" / "theorybench")
+    cache = Path(folder or kept_folder())
     marks = [VERSION, setting.fingerprint, shape, size, seed, kind]
     place = cache / f"{setting.name}-{hashlib.sha256(json.dumps(marks).encode()).hexdigest()[:16]}"
     if not place.exists():

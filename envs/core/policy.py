@@ -14,6 +14,7 @@ from theorybench.envs.core.errors import NonFiniteError, ParameterError, PolicyE
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.setting import Setting, find_setting
 from theorybench.envs.core.views import View
+from theorybench.envs.lazy import import_registered
 
 #: How far a row of probabilities may be from summing to one.
 SUM_TOLERANCE = 1e-5
@@ -73,7 +74,10 @@ class Policy:
                 package; call `load` of that class instead.
         """
         wanted, attributes = read_saved(path)
-        kind: Any = next((known for known in _family(cls) if known.__name__ == wanted), None)
+        kind = _member(cls, wanted)
+        if kind is None:  # oracles and settings have policies of their own
+            import_registered()
+            kind = _member(cls, wanted)
         if kind is None:
             raise PolicyError(f"{path} holds a {wanted}: load it with {wanted}.load(path)")
         policy = kind.__new__(kind)
@@ -118,6 +122,11 @@ def read_saved(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
 def _family(cls: type[Policy]) -> list[type[Policy]]:
     """Return a class and all its subclasses."""
     return [cls] + [below for child in cls.__subclasses__() for below in _family(child)]
+
+
+def _member(cls: type[Policy], name: str) -> Any:
+    """Return the class of a name in the family of a class, or None."""
+    return next((known for known in _family(cls) if known.__name__ == name), None)
 
 
 def inverse_cdf(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The one registry: every id, its setting, oracle, claims, studies and default budget; and files of users by name."""
 
 import dataclasses
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
-from theorybench.envs.core.environments.render import RENDERERS, Renderer
 from theorybench.envs.core.errors import (
     ConfigurationError,
     ParameterError,
@@ -24,31 +24,49 @@ from theorybench.envs.core.errors import (
     closest,
     require_integer,
 )
-from theorybench.envs.core.setting import Setting
-from theorybench.envs.core.validation import document
+from theorybench.envs.lazy import REGISTERED, Registered, path_of, resolved
 
 if TYPE_CHECKING:
     from theorybench.envs.core.evidence.claim import Claim
     from theorybench.envs.core.evidence.difficulty import Difficulty
     from theorybench.envs.core.evidence.study import Study
     from theorybench.envs.core.oracle import Oracle
+    from theorybench.envs.core.setting import Setting
 
 _ENTRIES: dict[str, "Entry"] = {}
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """What the registry knows of one id."""
+    """What the registry knows of one id; what was named as "package.module:NAME" is imported when it is asked for."""
 
     id: str  # such as "TheoryBench/TreeMarkovChain-v0"
-    setting: type[Setting]  # the Setting class
-    oracle: "Callable[[Any], Oracle]"  # makes the oracle of a setting
-    claims: "Callable[[], Sequence[Claim]]"  # makes the claims; called when they are asked for
     budget: int  # default number of episodes of a run, the same for all agents
+    claims: "Callable[[], Sequence[Claim]]"  # makes the claims; called when they are asked for
     studies: "Callable[[], Sequence[Study]]"  # makes the studies; called when they are asked for
-    difficulties: "tuple[Difficulty, ...]" = ()  # ladders of ever harder settings
+    given: Registered  # the setting and its oracle, as they were given
+    ladders: Any  # difficulties, as they were given
 
-    def make_setting(self, parameters: dict[str, Any]) -> Setting:
+    @functools.cached_property
+    def setting(self) -> "type[Setting]":
+        """The Setting class.
+
+        Raises:
+            ParameterError: it is none, or its version is not that of the id.
+        """
+        return _checked_setting(self.id, resolved(self.given.setting))
+
+    @functools.cached_property
+    def oracle(self) -> "Callable[[Any], Oracle]":
+        """What makes the oracle of a setting."""
+        return _checked_oracle(resolved(self.given.oracle))
+
+    @functools.cached_property
+    def difficulties(self) -> "tuple[Difficulty, ...]":
+        """Ladders of ever harder settings."""
+        return _checked_difficulties(self.setting, resolved(self.ladders))
+
+    def make_setting(self, parameters: dict[str, Any]) -> "Setting":
         """Build the setting.
 
         Raises:
@@ -75,25 +93,28 @@ class Entry:
 
 def register(
     id: str,
-    setting: type[Setting],
-    oracle: "Callable[[Any], Oracle]",
+    setting: "str | type[Setting]",
+    oracle: "str | Callable[[Any], Oracle]",
     claims: "str | Sequence[Claim] | Callable[[], Sequence[Claim]]" = (),
     budget: int = 10_000,
     studies: "str | Sequence[Study] | Callable[[], Sequence[Study]]" = (),
-    difficulties: "Sequence[Difficulty]" = (),
-    renderer: Renderer | None = None,
+    difficulties: "str | Sequence[Difficulty]" = (),
+    renderer: Any = None,
 ) -> None:
     """Register a setting: `gym.make(id)`, `gym.make_vec(id)`, the command line and the leaderboard then know it.
+
+    All but the id and the budget may be named, "package.module:NAME": then it is imported, and checked, when it is
+    first used, and starting a program pays nothing for it.
 
     Args:
         id: "Namespace/Name-vN".
         setting: a Setting class.
         oracle: an Oracle class, or a function from a setting to its oracle.
-        claims: the claims, or a function that makes them, or "package.module:NAME", imported when they are asked for.
+        claims: the claims, or a function that makes them.
         budget: default number of episodes of a run.
         studies: the studies, likewise.
         difficulties: ladders of ever harder settings, for suites that measure how the cost of learning grows.
-        renderer: draws environments, and policies; None for their tokens.
+        renderer: a `Renderer`, or a class of them, that draws environments and policies; None for their tokens.
 
     Raises:
         ParameterError: a malformed id, a class that is no Setting, a version that differs, a budget below 1, or an id
@@ -105,26 +126,23 @@ def register(
         namespace = version = None
     if namespace is None or version is None:
         raise ParameterError("id", id, "Namespace/Name-vN", "For example MyLab/Bandit-v0.")
-    if not (isinstance(setting, type) and issubclass(setting, Setting)):
-        raise ParameterError("setting", setting, "a subclass of theorybench.Setting")
-    if version != setting.version:
-        raise ParameterError("id", id, f"version v{setting.version}, as {setting.__name__}.version says")
-    if not callable(oracle):
-        raise ParameterError("oracle", oracle, "a subclass of theorybench.Oracle")
+    named = {"setting": setting, "oracle": oracle, "difficulties": difficulties, "renderer": renderer}
+    for field, given in named.items():
+        _check_path(field, given)
+    if not isinstance(setting, str):
+        _checked_setting(id, setting)
+        if not isinstance(difficulties, str):
+            _checked_difficulties(setting, difficulties)
+    if not isinstance(oracle, str):
+        _checked_oracle(oracle)
     require_integer("budget", budget, 1)
-    held = _ENTRIES.get(id)
-    if held is not None and held.setting.__qualname__ != setting.__qualname__:
-        raise ParameterError("id", id, f"an id that is free: {held.setting.__name__} has it", "Choose another name.")
-    known = {field.name for field in dataclasses.fields(setting)}
-    for name in (name for difficulty in difficulties for name in difficulty.levels()[0]):
-        if name not in known:
-            raise ParameterError("difficulties", name, f"parameters of {setting.__name__}", closest(name, known))
-    document(setting)
-    if renderer is not None:
-        RENDERERS[setting] = renderer
-    _ENTRIES[id] = Entry(
-        id, setting, oracle, _maker("claims", claims), budget, _maker("studies", studies), tuple(difficulties)
-    )
+    path = setting if isinstance(setting, str) else path_of(setting)
+    held = _name(_ENTRIES[id].given.setting) if id in _ENTRIES else _name(setting)
+    if held != _name(setting):
+        raise ParameterError("id", id, f"an id that is free: {held} has it", "Choose another name.")
+    parts = Registered(setting, oracle, renderer)
+    REGISTERED[path] = parts if renderer is not None or path not in REGISTERED else REGISTERED[path]
+    _ENTRIES[id] = Entry(id, budget, _maker("claims", claims), _maker("studies", studies), parts, difficulties)
     if id not in gym.registry:
         gym.register(
             id,
@@ -134,14 +152,48 @@ def register(
         )
 
 
+def _name(setting: Any) -> str:
+    """Return the name of a Setting class that was given or named."""
+    return setting.rpartition(":")[2] if isinstance(setting, str) else setting.__qualname__
+
+
+def _checked_setting(id: str, setting: Any) -> Any:
+    """Return a Setting class that belongs to an id, its docstring completed."""
+    from theorybench.envs.core.setting import Setting
+    from theorybench.envs.core.validation import document
+
+    if not (isinstance(setting, type) and issubclass(setting, Setting)):
+        raise ParameterError("setting", setting, "a subclass of theorybench.Setting")
+    if gym.envs.registration.parse_env_id(id)[2] != setting.version:
+        raise ParameterError("id", id, f"version v{setting.version}, as {setting.__name__}.version says")
+    document(setting)
+    return setting
+
+
+def _checked_oracle(oracle: Any) -> Any:
+    if not callable(oracle):
+        raise ParameterError("oracle", oracle, "a subclass of theorybench.Oracle")
+    return oracle
+
+
+def _checked_difficulties(setting: "type[Setting]", difficulties: Any) -> Any:
+    """Return ladders whose parameters a setting has."""
+    known = {field.name for field in dataclasses.fields(setting)}
+    for name in (name for difficulty in difficulties for name in difficulty.levels()[0]):
+        if name not in known:
+            raise ParameterError("difficulties", name, f"parameters of {setting.__name__}", closest(name, known))
+    return tuple(difficulties)
+
+
+def _check_path(field: str, given: Any) -> None:
+    if isinstance(given, str) and ":" not in given:
+        raise ParameterError(field, given, "package.module:NAME", f"For example my_lab.bandit:{field.upper()}.")
+
+
 def _maker(field: str, given: Any) -> Callable[[], Any]:
     """Return a function that gives claims or studies: `import theorybench` pays for none of them."""
-    if isinstance(given, str):
-        module, colon, name = given.partition(":")
-        if not colon:
-            raise ParameterError(field, given, "package.module:NAME", "For example my_lab.claims:CLAIMS.")
-        return lambda: getattr(importlib.import_module(module), name)
-    return given if callable(given) else lambda: given
+    _check_path(field, given)
+    return given if callable(given) else lambda: resolved(given)
 
 
 def lookup(id: str) -> Entry:
@@ -155,15 +207,16 @@ def lookup(id: str) -> Entry:
     return _ENTRIES[id]
 
 
-def entry_of(setting: Setting) -> Entry:
+def entry_of(setting: "Setting") -> Entry:
     """Return the entry of a setting's class.
 
     Raises:
         UnknownNameError: the class is not registered.
     """
-    found = next((entry for entry in _ENTRIES.values() if entry.setting is type(setting)), None)
+    own = (type(setting), path_of(type(setting)))
+    found = next((entry for entry in _ENTRIES.values() if entry.given.setting in own), None)
     if found is None:
-        raise UnknownNameError("setting", type(setting).__name__, {e.setting.__name__ for e in _ENTRIES.values()})
+        raise UnknownNameError("setting", type(setting).__name__, {_name(e.given.setting) for e in _ENTRIES.values()})
     return found
 
 
@@ -235,7 +288,7 @@ def resolve_env(reference: str) -> str:
     return lookup(short[0] if short else name).id
 
 
-def resolve_setting(reference: str, parameters: Mapping[str, Any] | None = None) -> tuple[str, Setting]:
+def resolve_setting(reference: str, parameters: Mapping[str, Any] | None = None) -> "tuple[str, Setting]":
     """Return the id and the setting that a reference names.
 
     Args:

@@ -12,6 +12,7 @@ import numpy as np
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.language import answer, begin, padded
 from theorybench.envs.core.errors import ParameterError, UnknownNameError
+from theorybench.envs.lazy import import_registered
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -120,13 +121,14 @@ def find_setting(name: str, parameters: dict[str, Any], fingerprint: str) -> Set
     """Rebuild the setting that a saved policy was made for.
 
     Args:
-        name: of the class, which must have been imported.
+        name: of the class, which must have been registered or imported.
         parameters: of the setting.
         fingerprint: of the setting; tells classes of the same name apart.
 
     Raises:
         UnknownNameError: no class of this name makes that setting.
     """
+    import_registered(name)
     known = _below(Setting)
     for cls in (cls for cls in reversed(known) if cls.__name__ == name):  # what was defined last comes first
         try:

@@ -28,7 +28,7 @@ SIMULATED_TOGETHER = 4096
 #: Runs that are trained together: more saves no time and costs memory.
 TRAINED_TOGETHER = 64
 #: Trainings whose policies are kept for the next claim that asks for the same.
-TRAININGS_KEPT = 32
+TRAININGS_KEPT = 128
 
 
 def claims(env_id: str) -> list[Claim]:

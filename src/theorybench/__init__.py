@@ -1,7 +1,7 @@
 """TheoryBench: the reinforcement-learning benchmark with the answer key.
 
 `import theorybench as tb` registers the environments `TheoryBench/...` with Gymnasium and offers everything public as
-an attribute; what needs torch, the leaderboard or a plotting library is imported when it is first used.
+an attribute; each is imported when it is first used.
 """
 
 import contextlib
@@ -13,33 +13,33 @@ if (sys.argv or [""])[0].endswith(("/theorybench", "theorybench.exe")) or sys.or
         # While the command imports, Ctrl-C ends it without a traceback; `theorybench.cli.main` puts it back.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from theorybench.envs.core import (
-    Claim,
-    ClaimResult,
-    Difficulty,
-    Law,
-    LinearPolicy,
-    Oracle,
-    Policy,
-    Setting,
-    Sizes,
-    Stream,
-    Study,
-    StudyResult,
-    TablePolicy,
-    View,
-    list_envs,
-    register,
-)
 from theorybench.envs.core.registry import discover
+from theorybench.envs.lazy import lazily
 
 if TYPE_CHECKING:
     from theorybench import study, testing
     from theorybench.agents import Agent, Budget, Episodes, list_agents, make_agent, rollout
     from theorybench.agents.evaluation.offline import evaluate_offline
+    from theorybench.envs.core import (
+        Claim,
+        ClaimResult,
+        Difficulty,
+        Law,
+        LinearPolicy,
+        Oracle,
+        Policy,
+        Setting,
+        Sizes,
+        Stream,
+        Study,
+        StudyResult,
+        TablePolicy,
+        View,
+        list_envs,
+        register,
+    )
     from theorybench.leaderboard.diagnosing.diagnosis import diagnose
     from theorybench.leaderboard.evidence.lab import claims, studies
     from theorybench.leaderboard.records.record import Record
@@ -53,34 +53,6 @@ if TYPE_CHECKING:
     from theorybench.notebook import board, frame
 
 __version__ = "0.1.0"
-
-#: Public names that are imported when they are first used, and where they live.
-_LAZY = {
-    "Agent": "theorybench.agents",
-    "Budget": "theorybench.agents",
-    "Episodes": "theorybench.agents",
-    "Record": "theorybench.leaderboard.records.record",
-    "board": "theorybench.notebook",
-    "claims": "theorybench.leaderboard.evidence.lab",
-    "diagnose": "theorybench.leaderboard.diagnosing.diagnosis",
-    "evaluate": "theorybench.leaderboard.running.policies",
-    "evaluate_offline": "theorybench.agents.evaluation.offline",
-    "frame": "theorybench.notebook",
-    "list_agents": "theorybench.agents",
-    "load_policy": "theorybench.leaderboard.running.policies",
-    "make_agent": "theorybench.agents",
-    "records": "theorybench.leaderboard.records.store:read_records",
-    "report": "theorybench.leaderboard.reporting.report",
-    "rollout": "theorybench.agents",
-    "run": "theorybench.leaderboard.running.runner",
-    "run_suite": "theorybench.leaderboard.running.sweeps",
-    "studies": "theorybench.leaderboard.evidence.lab",
-    "study": "theorybench.study:",
-    "submit": "theorybench.leaderboard.submissions.bundle",
-    "testing": "theorybench.testing:",
-    "train": "theorybench.leaderboard.running.policies",
-    "verify": "theorybench.leaderboard.submissions.verifying",
-}
 
 __all__ = [
     "Agent",
@@ -125,20 +97,7 @@ __all__ = [
     "verify",
 ]
 
+if not TYPE_CHECKING:  # type checkers know the names
+    __getattr__, __dir__ = lazily(__name__)
+
 discover("theorybench.envs")
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _LAZY:
-        raise AttributeError(f"module 'theorybench' has no attribute {name!r}")
-    module, _, attribute = _LAZY[name].partition(":")
-    found = importlib.import_module(module)
-    value = found if _LAZY[name].endswith(":") else getattr(found, attribute or name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List public names."""
-    return __all__

@@ -75,9 +75,9 @@ def list_everything(
     as_json: Json = False,
 ) -> None:
     """List the environments and agents that are registered, or the suites that ship."""
-    from theorybench.leaderboard.evidence import catalogue
+    from theorybench.leaderboard.evidence.listing import listed
 
-    parts = catalogue.suites() if suites else {**catalogue.environments(), **catalogue.agents()}
+    parts = listed("suites") if suites else listed("environments", "agents")
     if as_json:
         print_json(parts)
         return

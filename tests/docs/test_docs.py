@@ -1,6 +1,7 @@
 """The generated pages are those that code and reference numbers give now, and the numbers are of what there is now."""
 
 import dataclasses
+import functools
 import inspect
 import re
 import sys
@@ -36,6 +37,12 @@ QUICK = (
 )
 FAMILIES = {family.name: family for family in families_with_pages()}
 LEARNERS = [name for name in agent_groups.shipped_agents() if agent_groups.kind(name) not in ("References", "Rules")]
+
+
+@functools.cache
+def evidence(family, kind):
+    """The claims or studies of a family, made once: so are the tables of their settings."""
+    return [one for id in FAMILIES[family].settings for one in getattr(tb, kind)(id)]
 
 
 def test_the_pages_are_what_the_code_and_the_numbers_say():
@@ -206,11 +213,7 @@ def test_what_can_be_measured_is_what_there_is():
 @pytest.mark.parametrize("kind", ["claims", "studies"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_claims_and_studies_are_those_of_the_family(family, kind):
-    now = [
-        (one.id, one.env_id, one.setting.fingerprint)
-        for id in FAMILIES[family].settings
-        for one in getattr(tb, kind)(id)
-    ]
+    now = [(one.id, one.env_id, one.setting.fingerprint) for one in evidence(family, kind)]
     kept = [(row["id"], row["environment"], row["fingerprint"]) for row in data.read(f"{kind}-{family}")[kind]]
     assert sorted(kept) == sorted(now), f"`python docs/measure.py {kind}-{family}`, then `python docs/generate.py`"
 
@@ -218,8 +221,7 @@ def test_claims_and_studies_are_those_of_the_family(family, kind):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_claims_predict_what_they_predicted(family):
     rows = {row["id"]: row for row in data.read(f"claims-{family}")["claims"]}
-    claims = [claim for id in FAMILIES[family].settings for claim in tb.claims(id)]
-    now = {claim.id: float(claim.predicted(claim.bound()[0])) for claim in claims}
+    now = {claim.id: float(claim.predicted(claim.bound()[0])) for claim in evidence(family, "claims")}
     assert now == pytest.approx({id: row["predicted"] for id, row in rows.items()}, rel=1e-6, abs=1e-9)
 
 
@@ -229,9 +231,10 @@ def test_the_page_of_a_family_shows_every_setting_study_claim_and_learner(family
     page = "".join(pages[DOCS / f"{name}.md"] for name in FAMILIES[family].pages)
     ids = FAMILIES[family].settings
     assert not [id for id in ids if f"(settings/{id.partition('/')[2]}.md)" not in page]
-    assert not [study.id for id in ids for study in tb.studies(id) if f"`theorybench study {study.id}`" not in page]
-    assert not [claim.id for id in ids for claim in tb.claims(id) if f"| `{claim.id}` |" not in page]
-    assert not [agent.label for agent in data.read_numbers(family).agents if f"[{agent.label}](" not in page]
+    assert not [study.id for study in evidence(family, "studies") if f"`theorybench study {study.id}`" not in page]
+    assert not [claim.id for claim in evidence(family, "claims") if f"| `{claim.id}` |" not in page]
+    numbers = data.read_numbers(FAMILIES[family].suite)
+    assert not [agent.label for agent in numbers.agents if f"[{agent.label}](" not in page]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,17 +1,14 @@
 """A text whose source is unknown: metadata, more of the text, or writing."""
 
-from theorybench.envs.context.metadata.oracle import DIFFICULTIES, MetadataOracle
-from theorybench.envs.context.metadata.render import MetadataRenderer
-from theorybench.envs.context.metadata.setting import Metadata
 from theorybench.envs.core.registry import register
 
 register(
     "TheoryBench/Metadata-v0",
-    Metadata,
-    MetadataOracle,
+    "theorybench.envs.context.metadata.setting:Metadata",
+    "theorybench.envs.context.metadata.oracle:MetadataOracle",
     claims="theorybench.envs.context.metadata.claims:CLAIMS",
     budget=20_000,
     studies="theorybench.envs.context.metadata.studies:STUDIES",
-    difficulties=DIFFICULTIES,
-    renderer=MetadataRenderer(),
+    difficulties="theorybench.envs.context.metadata.oracle:DIFFICULTIES",
+    renderer="theorybench.envs.context.metadata.render:MetadataRenderer",
 )

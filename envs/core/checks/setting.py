@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.checks.alone import check_alone
 from theorybench.envs.core.checks.compiled import check_compiled
 from theorybench.envs.core.checks.dynamics import (
     EPISODES,
@@ -59,6 +60,7 @@ def check_setting(setting: Setting, *, seed: int = 0) -> None:
     _check_identity(setting)
     for stage, hint in stages_and_hints(setting):
         check_policies(setting, check_episodes(setting, stage, hint, seed))
+    check_alone(setting, seed)
     _check_prompts(setting, seed)
     check_empty(setting)
     fix = "draw from the stream `rng` in dynamics, and from numpy.random.default_rng(seed) in `tables`"

@@ -6,5 +6,7 @@ symbolic arrays (`symbolic.py`, `namespace.py`), which record what is done to ea
 transition, judgement, the end of an episode and the beginning of the next, observation and mask. numba compiles it
 (`program.py`), and `stepping.py` runs it in place of the NumPy code, whose bits it gives.
 
+For a single environment `plain` writes the transition as a function of Python's numbers instead, without numba.
+
 What a setting does that is not known here raises `Untraceable`, and NumPy does the work.
 """

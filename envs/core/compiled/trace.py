@@ -20,8 +20,8 @@ class Shown(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Traced:
-    """One step of one environment.
+class Moved:
+    """What an action does to one environment.
 
     Attributes:
         state: the type of the setting's State.
@@ -31,10 +31,6 @@ class Traced:
         terminated: whether the dynamics end the episode.
         legal: whether the action was legal; None where all are.
         after: what is shown after the action.
-        episodes: the number of the next episode.
-        key: its key.
-        fresh: its fields.
-        before: what is shown of it.
     """
 
     graph: Graph
@@ -45,6 +41,19 @@ class Traced:
     terminated: Node
     legal: Node | None
     after: Shown
+
+
+@dataclasses.dataclass(frozen=True)
+class Traced(Moved):
+    """One step of one environment: an action, and the beginning of the next episode.
+
+    Attributes:
+        episodes: the number of the next episode.
+        key: its key.
+        fresh: its fields.
+        before: what is shown of it.
+    """
+
     episodes: Node
     key: Node
     fresh: tuple[Node, ...]
@@ -77,41 +86,16 @@ def trace(setting: Dynamics, stage: bool, hint: bool) -> Traced:
 
 
 def _trace(setting: Dynamics, stage: bool, hint: bool) -> Traced:
-    graph = Graph()
-    namespace = graph.namespace = Namespace(graph)
-
-    def held(name: str, shape: tuple[int, ...] = (), dtype: Any = np.int64) -> Array:
-        return Array(graph, graph.node("input", (), name, shape, dtype), True)
-
-    options = {"stage": held("stage") if stage else None, "hint": held("hint") if hint else None}
+    graph = empty_graph()
     world: Any = Array(graph, graph.node("scalar", (), "world", (), np.int64), False)
-    sample = _sample(setting, stage, hint)
-    kind = type(sample)
-    state = kind(*(held(f"state{i}", field.shape[1:], field.dtype) for i, field in enumerate(sample)))
-    actions = held("actions", (2,) if setting.feedback == "preference" else ())
-    keys = held("keys")
-    mask = setting.action_mask(state)
-    legal = None if mask is None else namespace.take_along_axis(mask, actions[:, None], axis=1)[:, 0]
-    moved, rewards, terminated = setting.transition(state, actions, Stream(keys, held("steps") + 1, world, namespace))
-    episodes = held("episodes") + 1
-    key = absorb(held("mixed"), episodes)
-    fresh = setting.initial(Stream(key, 0, world, namespace), COUNT, **options)
-    for part in (moved, fresh):
-        if not isinstance(part, kind):
-            raise Untraceable("states of several types")
-        for array, known in zip(part, state, strict=True):
-            _check(array, known.node.shape, known.dtype)
-    _check(rewards, (), np.float64)
-    _check(terminated, (), np.bool_)
+    moved = trace_move(setting, graph, world, sample(setting, stage, hint))
+    options = {"stage": _held(graph, "stage") if stage else None, "hint": _held(graph, "hint") if hint else None}
+    episodes = _held(graph, "episodes") + 1
+    key = absorb(_held(graph, "mixed"), episodes)
+    fresh = setting.initial(Stream(key, 0, world, key.__array_namespace__()), COUNT, **options)
+    _check_state(fresh, moved)
     return Traced(
-        graph=graph,
-        state=kind,
-        held=tuple(array.node for array in state),
-        moved=tuple(array.node for array in moved),
-        rewards=rewards.node,
-        terminated=terminated.node,
-        legal=None if legal is None else legal.node,
-        after=_shown(setting, moved),
+        **vars(moved),
         episodes=episodes.node,
         key=key.node,
         fresh=tuple(array.node for array in fresh),
@@ -119,11 +103,66 @@ def _trace(setting: Dynamics, stage: bool, hint: bool) -> Traced:
     )
 
 
-def _sample(setting: Dynamics, stage: bool, hint: bool) -> Any:
+def empty_graph() -> Graph:
+    """Make a graph whose arrays know their namespace."""
+    graph = Graph()
+    graph.namespace = Namespace(graph)
+    return graph
+
+
+def trace_move(setting: Dynamics, graph: Graph, world: Any, like: Any) -> Moved:
+    """Trace what an action does, which reads the inputs "state0", "state1", ..., "actions", "keys" and "steps".
+
+    Args:
+        setting: the setting.
+        graph: where it is recorded.
+        world: the setting's key: an integer, or a symbolic one.
+        like: a State of the setting, in NumPy.
+
+    Raises:
+        Untraceable: its dynamics do what is not known here; they may raise anything else, too.
+    """
+    kind = type(like)
+    state = kind(*(_held(graph, f"state{i}", field.shape[1:], field.dtype) for i, field in enumerate(like)))
+    actions = _held(graph, "actions", (2,) if setting.feedback == "preference" else ())
+    keys, namespace = _held(graph, "keys"), actions.__array_namespace__()
+    mask = setting.action_mask(state)
+    legal = None if mask is None else namespace.take_along_axis(mask, actions[:, None], axis=1)[:, 0]
+    stream = Stream(keys, _held(graph, "steps") + 1, world, namespace)
+    after, rewards, terminated = setting.transition(state, actions, stream)
+    _check(rewards, (), np.float64)
+    _check(terminated, (), np.bool_)
+    moved = Moved(
+        graph=graph,
+        state=kind,
+        held=tuple(array.node for array in state),
+        moved=tuple(array.node for array in after),
+        rewards=rewards.node,
+        terminated=terminated.node,
+        legal=None if legal is None else legal.node,
+        after=_shown(setting, after),
+    )
+    _check_state(after, moved)
+    return moved
+
+
+def _held(graph: Graph, name: str, shape: tuple[int, ...] = (), dtype: Any = np.int64) -> Array:
+    """Make what is held in memory for each environment."""
+    return Array(graph, graph.node("input", (), name, shape, dtype), True)
+
+
+def sample(setting: Dynamics, stage: bool = False, hint: bool = False) -> Any:
     """Begin two episodes in NumPy, to see what a state is made of."""
     streams = Streams(np.arange(2), setting.world, np)
     first = np.full(2, setting.num_stages) if stage else None
     return setting.initial(streams.begin(slice(None)), 2, stage=first, hint=np.zeros(2, np.int64) if hint else None)
+
+
+def _check_state(state: Any, moved: Moved) -> None:
+    if not isinstance(state, moved.state):
+        raise Untraceable("states of several types")
+    for array, known in zip(state, moved.held, strict=True):
+        _check(array, known.shape, known.dtype)
 
 
 def _check(array: Any, shape: tuple[int, ...], dtype: Any) -> None:

@@ -11,6 +11,7 @@ from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.environments.canvas import BAD, GIVEN, GOOD, PER_LINE, SAID, Bars, Cell, CellRow, draw_page
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.lazy import REGISTERED, path_of, resolved
 
 #: Rows of a picture that tokens of the prompt, or of the response, take at most.
 _MOST_LINES = 8
@@ -95,13 +96,11 @@ class Renderer:
         raise ParameterError("setting", type(setting).__name__, "one that draws policies, such as TreeMarkovChain")
 
 
-#: The renderers of Setting classes; subclasses share them.
-RENDERERS: dict[type, Renderer] = {}
-
-
 def renderer_of(setting: Dynamics) -> Renderer:
     """Return the renderer that was registered for the class of a setting or the closest base class."""
-    return next((RENDERERS[cls] for cls in type(setting).__mro__ if cls in RENDERERS), Renderer())
+    parts = (REGISTERED.get(path_of(cls)) for cls in type(setting).__mro__)
+    found = resolved(next((known.renderer for known in parts if known and known.renderer is not None), Renderer))
+    return found() if isinstance(found, type) else found
 
 
 def policy_picture(setting: Dynamics, policies: Mapping[str, Any]) -> Any:

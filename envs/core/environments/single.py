@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 
 from theorybench.envs.core.arrays import to_numpy
+from theorybench.envs.core.environments.alone import Single
 from theorybench.envs.core.environments.batch import OPTIONS, Batch
 from theorybench.envs.core.environments.render import Last, ansi, last_step, rgb_array
 from theorybench.envs.core.environments.sealed import refuse_if_sealed
@@ -88,6 +89,8 @@ class AnswerKey:
 class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
     """One episode of a setting at a time; see the setting's class for its documentation.
 
+    After some hundred steps it moves in plain Python, as the setting's code says, bit for bit; see `alone.py`.
+
     Args:
         env_id: the registered id.
         render_mode: None, "ansi" or "rgb_array".
@@ -96,11 +99,13 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
         parameters: the setting's.
     """
 
+    batch: Single
+
     def __init__(
         self, env_id: str, *, render_mode: str | None = None, scored: bool = False, worker: int = 0, **parameters: Any
     ) -> None:
         self._open(env_id, parameters, scored, render_mode)
-        self.batch = Batch(self.setting, 1, np, worker=worker)
+        self.batch = Single(self.setting, worker)
         self.observation_space, self.action_space = spaces_of(self.setting)
         self._last: Last | None = None
 
@@ -120,13 +125,19 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
             OptionError: an option that this setting cannot serve; nothing has moved.
             ParameterError: the seed is not an integer >= 0.
         """
+        alone = self.batch.alone
+        if alone is not None and seed is None and not options:
+            return alone.begin()
         checked = self.batch.options(options, [name for name in OPTIONS if name != "reset_mask"])
         if seed is not None or not self.batch.seeded:
             self.batch.seed(seed)
         super().reset(seed=None if seed is None else int(seed))
         self.batch.reset(checked)
         self._last = None
-        return self.batch.observe()[0], self._info()
+        observation, info = self.batch.observe()[0], self._info()
+        if alone is not None:
+            self.batch.take_over()
+        return observation, info
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Take one action; an illegal one ends the episode with reward 0 and info["invalid_action"].
@@ -135,6 +146,10 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
             ActionError: the action is not in the action space.
             BudgetExhausted: a budget is attached and spent.
         """
+        alone = self.batch.alone
+        moved = None if alone is None else alone.step(action)
+        if moved is not None:
+            return moved
         try:
             actions = self.batch.actions([action], 1)
         except ActionError as error:
@@ -147,11 +162,14 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
         if seen is not None:
             self._last = last_step(self._last, actions[0].copy(), reward, seen[0])
         info = self._info() | {"invalid_action": invalid is not None and bool(invalid[0])}
-        return self.batch.observe()[0], reward, bool(terminated[0]), False, info
+        observation, ended = self.batch.observe()[0], bool(terminated[0])
+        if self.render_mode is None:  # what is drawn needs the last step
+            self.batch.waited()
+        return observation, reward, ended, False, info
 
     def action_masks(self) -> np.ndarray:
         """Return the legal actions, bool (num_actions,)."""
-        return self.batch.masks()[0]
+        return self.batch.masks()[0] if self.batch.alone is None else self.batch.alone.mask()
 
     def render(self) -> Any:
         """Return text ("ansi") or an image, uint8 (height, width, 3) ("rgb_array")."""

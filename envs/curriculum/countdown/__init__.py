@@ -1,17 +1,14 @@
 """Countdown: combine numbers until one equals the target; stages and hints shorten the search."""
 
 from theorybench.envs.core.registry import register
-from theorybench.envs.curriculum.countdown.oracle import DIFFICULTIES, CountdownOracle
-from theorybench.envs.curriculum.countdown.render import CountdownRenderer
-from theorybench.envs.curriculum.countdown.setting import Countdown
 
 register(
     "TheoryBench/Countdown-v0",
-    Countdown,
-    CountdownOracle,
+    "theorybench.envs.curriculum.countdown.setting:Countdown",
+    "theorybench.envs.curriculum.countdown.oracle:CountdownOracle",
     claims="theorybench.envs.curriculum.countdown.claims:CLAIMS",
     budget=20_000,
     studies="theorybench.envs.curriculum.countdown.studies:STUDIES",
-    difficulties=DIFFICULTIES,
-    renderer=CountdownRenderer(),
+    difficulties="theorybench.envs.curriculum.countdown.oracle:DIFFICULTIES",
+    renderer="theorybench.envs.curriculum.countdown.render:CountdownRenderer",
 )

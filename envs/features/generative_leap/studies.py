@@ -254,7 +254,7 @@ STUDIES: tuple[Study, ...] = (
         source=f"{_SOURCE}, Algorithms 1 and 2; the law of overlaps is ours",
         title="Overlaps on sampled data beside the law",
         text=(
-            "The law is right at degrees 1 and 2; at degree 3 the transition is smeared at these dimensions. Another "
+            "The law is close at degrees 1 and 2; at degree 3 the transition is smeared at these dimensions. Another "
             "kernel, the diagonal, or an eigenvector too few cost a good part of the overlap."
         ),
         run=Overlaps(),

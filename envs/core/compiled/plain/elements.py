@@ -1,0 +1,321 @@
+"""Writes what works out the elements of nodes, as statements of Python."""
+
+import bisect
+import itertools
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
+from theorybench.envs.core.compiled.plain.values import (
+    RING,
+    UNKNOWN,
+    Index,
+    Value,
+    bounds,
+    cast,
+    converted,
+    divide,
+    narrowed,
+    number,
+    written,
+)
+
+#: Arrays of at most so many elements are worked out element by element.
+UNROLLED = 24
+#: Tables of at most so many elements are held as lists, which are read faster.
+LISTED = 2**16
+
+
+class Elements:
+    """Writes a function body, element by element.
+
+    Attributes:
+        globals: what its text names, beside the arguments.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.lines = graph, list[str]()
+        self.scopes: list[dict[Any, Any]] = [{}]
+        self._names = itertools.count()
+        self.globals: dict[str, Any] = {"np": np, "cast": cast, "divide": divide}
+
+    # Statements.
+
+    def line(self, text: str) -> None:
+        """Write a statement."""
+        self.lines.append("    " * len(self.scopes) + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Write what follows into a block; what is worked out there is not known outside."""
+        self.line(head)
+        self.scopes.append({})
+        yield
+        self.scopes.pop()
+
+    def assign(self, text: str, low: int = UNKNOWN[0], high: int = UNKNOWN[1]) -> Value:
+        """Give an expression a name."""
+        name = f"v{next(self._names)}"
+        self.line(f"{name} = {text}")
+        return Value(name, low, high)
+
+    def known(self, key: Any) -> Any:
+        """Return what has been worked out, or None."""
+        return next((scope[key] for scope in reversed(self.scopes) if key in scope), None)
+
+    def shared(self, prefix: str, value: Any) -> str:
+        """Return the name under which the function finds an object."""
+        name = next((name for name, held in self.globals.items() if held is value), None)
+        if name is None:
+            name = f"{prefix}{len(self.globals)}"
+            self.globals[name] = value
+        return name
+
+    # What is asked for.
+
+    def exact(self, node: Node, index: Index = ()) -> Value:
+        """Return an element as it is in memory: within the range of its type."""
+        value = self.element(node, index)
+        low, high = bounds(node.dtype)
+        if node.dtype.kind != "i" or (low <= value.low and value.high <= high):
+            return value
+        wrapped = f"(({value.text} + {-low}) & {high - low}) - {-low}"
+        value = self.assign(f"{value.text} if {low} <= {value.text} <= {high} else {wrapped}", low, high)
+        self.scopes[-1][node.serial, tuple(i.text for i in index)] = value
+        return value
+
+    def elements(self, node: Node) -> list[str]:
+        """Return all elements, the last axis first."""
+        return [self.exact(node, tuple(map(number, at))).text for at in np.ndindex(*node.shape)]
+
+    def element(self, node: Node, index: Index) -> Value:
+        """Return an element of a node; an int64 may have left its range, as in an endless type."""
+        key = (node.serial, tuple(i.text for i in index))
+        found = self.known(key)
+        if found is None:
+            found = getattr(self, f"_{node.op}", self._computed)(node, index)
+            self.scopes[-1][key] = found
+        return found  # type: ignore[no-any-return]
+
+    # Leaves.
+
+    def _input(self, node: Node, index: Index) -> Value:
+        name, ends = node.attr, bounds(node.dtype)
+        if not node.shape:
+            return Value(name, *ends)
+        flat = self._flat(node.shape, index).text
+        return self.assign(f"{name}.item({flat})" if node.size > UNROLLED else f"{name}[{flat}]", *ends)
+
+    _scalar = _input
+
+    def _table(self, node: Node, index: Index) -> Value:
+        table = self.graph.tables[node.attr]
+        whole = table.dtype.kind == "i" and table.size
+        ends = (int(table.min()), int(table.max())) if whole else bounds(table.dtype)
+        flat = self._flat(node.shape, index).text
+        if table.size > LISTED:
+            return self.assign(f"{self.shared('table', table)}.item({flat})", *ends)
+        name = f"list{node.attr}"
+        self.globals.setdefault(name, table.ravel().tolist())
+        return self.assign(f"{name}[{flat}]", *ends)
+
+    def _const(self, node: Node, index: Index) -> Value:
+        value = node.attr
+        if node.dtype.kind == "i":
+            return number(int(value))
+        if node.dtype.kind == "b":
+            return Value(str(bool(value)), int(value), int(value))
+        return Value(f"({value!r})") if np.isfinite(value) else Value(self.shared("float", float(value)))
+
+    def _count(self, node: Node, index: Index) -> Value:
+        return index[-1]
+
+    def _row(self, node: Node, index: Index) -> Value:
+        return number(0)
+
+    # Structure: where an element comes from.
+
+    def _flat(self, shape: tuple[int, ...], index: Index) -> Value:
+        """Return the place of an element in memory; an index of the first axis may count from the end."""
+        known, texts, stride = 0, [], 1
+        for axis in reversed(range(len(shape))):
+            at = index[axis]
+            if at.known is not None:
+                known += (at.known % shape[axis]) * stride
+            else:
+                at = at if axis == 0 else self._from_front(at, shape[axis])
+                texts.append(at.text if stride == 1 else f"{at.text} * {stride}")
+            stride *= shape[axis]
+        return Value(" + ".join([*texts, str(known)] if known else texts)) if texts else number(known)
+
+    def _from_front(self, index: Value, width: int) -> Value:
+        if index.known is not None:
+            return number(index.known % width)
+        if index.low >= 0:
+            return index
+        return self.assign(f"{index.text} + {width} if {index.text} < 0 else {index.text}", 0, max(index.high, width))
+
+    def _reshape(self, node: Node, index: Index) -> Value:
+        source = node.args[0]
+        wide = [at for at, n in zip(index, node.shape, strict=True) if n > 1]
+        if [n for n in source.shape if n > 1] == [n for n in node.shape if n > 1]:
+            rest = iter(wide)
+            return self.element(source, tuple(next(rest) if n > 1 else number(0) for n in source.shape))
+        flat = self._flat(node.shape, index)
+        if flat.known is not None:
+            return self.element(source, tuple(map(number, map(int, np.unravel_index(flat.known, source.shape)))))
+        flat, parts = self.assign(flat.text, 0), list[Value]()
+        for n in reversed(source.shape[1:]):
+            parts.append(self.assign(f"{flat.text} % {n}", 0, n - 1))
+            flat = self.assign(f"{flat.text} // {n}", 0)
+        return self.element(source, (flat, *reversed(parts))[: len(source.shape)])
+
+    def _slice(self, node: Node, index: Index) -> Value:
+        return self.element(
+            node.args[0],
+            tuple(
+                number(first + step * at.known)
+                if at.known is not None
+                else self.assign(f"{first} + {step} * {at.text}", first + step * at.low, first + step * at.high)
+                for at, first, step in zip(index, *node.attr, strict=True)
+            ),
+        )
+
+    def _spread(self, node: Node, index: Index) -> Value:
+        return self.element(node.args[0], narrowed(index, node.args[0].shape))
+
+    def _concat(self, node: Node, index: Index) -> Value:
+        at = index[node.attr].known
+        if at is None:
+            return self._picked(node, index)
+        for part in node.args:
+            if at < part.shape[node.attr]:
+                return self.element(part, (*index[: node.attr], number(at), *index[node.attr + 1 :]))
+            at -= part.shape[node.attr]
+        raise Untraceable("an index out of range")
+
+    def _picked(self, node: Node, index: Index) -> Value:
+        """Read an element at an index that is not known out of all of them."""
+        flat = self._flat(node.shape, index).text
+        if node.size > UNROLLED:
+            return self.assign(f"{self.array(node)}.item({flat})", *bounds(node.dtype))
+        return self.assign(f"({', '.join(self.elements(node))},)[{flat}]", *bounds(node.dtype))
+
+    def _gather(self, node: Node, index: Index) -> Value:
+        source, places = node.args
+        axis, count = node.attr, len(places.shape)
+        at = self.exact(places, index[axis : axis + count])
+        return self.element(source, (*index[:axis], at, *index[axis + count :]))
+
+    def _along(self, node: Node, index: Index) -> Value:
+        source, places = node.args
+        return self.element(source, (*index[:-1], self._from_front(self.exact(places, index), source.shape[-1])))
+
+    def _put(self, node: Node, index: Index) -> Value:
+        source, new, *places = node.args
+        ats = [self._from_front(self.exact(place), n) for place, n in zip(places, node.shape, strict=True)]
+        if all(at.known is not None and i.known is not None for at, i in zip(ats, index, strict=True)):
+            same = all(at.known == i.known for at, i in zip(ats, index, strict=True))
+            return self.element(new, ()) if same else self.element(source, index)
+        value, old = self.exact(new), self.exact(source, index)
+        test = " and ".join(f"{at.text} == {i.text}" for at, i in zip(ats, index, strict=True))
+        return self.assign(f"{value.text} if {test} else {old.text}", *bounds(node.dtype))
+
+    def _branch(self, node: Node, index: Index) -> Value:
+        condition, new, old = node.args
+        test = self.exact(condition, narrowed(index, condition.shape)).text
+        value = self.assign(self.exact(old, narrowed(index, old.shape)).text, *bounds(node.dtype))
+        with self.block(f"if {test}:"):
+            self.line(f"{value.text} = {self.exact(new, narrowed(index, new.shape)).text}")
+        return value
+
+    def _view(self, node: Node, index: Index) -> Value:
+        source, last = node.args[0], index[-1]
+        old, new = source.dtype.itemsize, node.dtype.itemsize
+        if last.known is None:
+            return self._picked(node, index)
+        if old >= new:
+            place, part = divmod(last.known * new, old)
+            whole = self.element(source, (*index[:-1], number(place))).text
+            bits, top = 8 * new, 1 << 8 * new - 1
+            whole = f"({whole} >> {8 * part})" if part else whole
+            if node.dtype == bool:
+                return self.assign(f"({whole} & 255) != 0", 0, 1)
+            return self.assign(f"(({whole} + {top}) & {(1 << bits) - 1}) - {top}", -top, top - 1)
+        ratio = new // old
+        parts = [self.exact(source, (*index[:-1], number(last.known * ratio + i))).text for i in range(ratio)]
+        texts = [f"(({text} & {(1 << 8 * old) - 1}) << {8 * old * i})" for i, text in enumerate(parts)]
+        return self.assign(" | ".join(texts), 0, (1 << 8 * new) - 1)
+
+    # Along the last axis.
+
+    def _sort(self, node: Node, index: Index) -> Value:
+        return self._picked_of(node, index, "sorted((%s,))")
+
+    def _picked_of(self, node: Node, index: Index, form: str) -> Value:
+        key = (node.serial, "row", tuple(i.text for i in index[:-1]))
+        row = self.known(key)
+        if row is None:
+            if node.size > UNROLLED:
+                return self.assign(f"{self.array(node)}.item({self._flat(node.shape, index).text})")
+            each = [self.exact(node.args[0], (*index[:-1], number(i))).text for i in range(node.shape[-1])]
+            row = self.scopes[-1][key] = self.assign(form % ", ".join(each))
+        return self.assign(f"{row.text}[{index[-1].text}]", *bounds(node.dtype))
+
+    def _reduce(self, node: Node, index: Index) -> Value:
+        source, name = node.args[0], node.attr
+        if source.size > UNROLLED:
+            key = (node.serial, "whole")
+            if self.known(key) is None:
+                self.scopes[-1][key] = self.assign(f"np.{name}({self.array(source)}, -1)").text
+            return self.assign(f"{self.known(key)}.item({self._flat(node.shape, index).text})", *bounds(node.dtype))
+        read = self.element if name == "sum" else self.exact
+        each = [read(source, (*index, number(i))) for i in range(source.shape[-1])]
+        texts = [value.text for value in each]
+        if name == "sum":
+            return self.assign(" + ".join(texts), sum(v.low for v in each), sum(v.high for v in each))
+        if len(texts) == 1:
+            return each[0]
+        if name in ("any", "all"):
+            return self.assign({"any": " or ", "all": " and "}[name].join(texts), 0, 1)
+        return self.assign(f"{name}({', '.join(texts)})", *bounds(node.dtype))
+
+    def _search(self, node: Node, index: Index) -> Value:
+        table, x = node.args
+        if table.op != "table":
+            raise Untraceable("a search in what is no table")
+        self.globals.setdefault(f"list{table.attr}", self.graph.tables[table.attr].ravel().tolist())
+        name = self.shared("search", getattr(bisect, f"bisect_{node.attr}"))
+        return self.assign(f"{name}(list{table.attr}, {self.exact(x, index).text})", 0, table.size)
+
+    # Element by element.
+
+    def _call(self, node: Node, index: Index) -> Value:
+        function = self.function(node.attr)
+        value = self.element(node.args[0], index)
+        if value.known is not None:
+            return number(function(value.known))
+        name = self.shared(node.attr, function)
+        return self.assign(f"{name}({value.text})", *bounds(node.dtype))
+
+    def _computed(self, node: Node, index: Index) -> Value:
+        ring = node.op in RING and node.dtype.kind == "i"
+        read = self.element if ring else self.exact
+        values = [read(arg, narrowed(index, arg.shape)) for arg in node.args]
+        old = node.args[0].dtype
+        if node.op == "cast" and (old == node.dtype or old.kind == node.dtype.kind == "i"):
+            return values[0]  # an integer is brought into its range where that matters
+        value = converted(values[0], old, node.dtype) if node.op == "cast" else written(node, values)
+        return self.assign(*value) if value.known is None else number(value.known)
+
+    @abstractmethod
+    def array(self, node: Node) -> str:
+        """Return a node as a NumPy array, or a NumPy number where it has no axis; neither is written into."""
+
+    @abstractmethod
+    def function(self, name: str) -> Any:
+        """Return a function of the graph, of one int64."""

@@ -1,0 +1,141 @@
+"""The Python function of a graph: elements as numbers, longer arrays as NumPy's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
+from theorybench.envs.core.compiled.plain.elements import UNROLLED, Elements
+from theorybench.envs.core.compiled.plain.values import SIGNS
+from theorybench.envs.core.compiled.symbolic import Array
+
+#: Functions of more statements are slower than NumPy.
+LONGEST = 2000
+#: Functions of one int64, by what they were written from.
+_FUNCTIONS: dict[Callable[[Any], Any], Any] = {}
+
+
+class Plain(Elements):
+    """Writes a function body."""
+
+    def compiled(self, head: str, last: str) -> Any:
+        """Return the function, its globals as defaults of arguments, which are found faster.
+
+        Args:
+            head: its name and arguments, such as "move(state, action".
+            last: what it returns.
+
+        Raises:
+            Untraceable: it has so many statements that NumPy is faster.
+        """
+        if len(self.lines) > LONGEST:
+            raise Untraceable("too many statements")
+        given = "".join(f", {name}={name}" for name in self.globals)
+        text = "\n".join([f"def {head}{given}):", *self.lines, f"    return {last}", ""])
+        names = dict(self.globals)
+        exec(compile(text, "<theorybench: a function that was written>", "exec"), names)
+        return names[head.partition("(")[0]]
+
+    def held(self, node: Node) -> str:
+        """Return a field of a state: a number, a tuple of numbers or an array."""
+        if not node.shape:
+            return self.exact(node).text
+        if node.size > UNROLLED:
+            return self.array(node)
+        return "(" + "".join(f"{text}, " for text in self.elements(node)) + ")"
+
+    def fresh(self, node: Node) -> str:
+        """Return an array that nothing else holds."""
+        if node.size > UNROLLED:
+            return f"{self.array(node)}.copy()"
+        made = f"np.array([{', '.join(self.elements(node))}], {self.shared('kind', node.dtype)})"
+        return made if len(node.shape) == 1 else f"{made}.reshape({node.shape})"
+
+    def function(self, name: str) -> Any:
+        """Return a function of the graph, of one int64, compiled once for all graphs."""
+        function = self.graph.functions[name]
+        if function not in _FUNCTIONS:
+            graph = Graph()
+            made = function(Array(graph, graph.node("scalar", (), "z", (), np.int64), False)).node
+            plain = Plain(graph)
+            _FUNCTIONS[function] = plain.compiled(f"{name}(z", plain.exact(made).text)
+        return _FUNCTIONS[function]
+
+    def array(self, node: Node) -> str:
+        """Return a node as a NumPy array, or a NumPy number where it has no axis; neither is written into."""
+        key = (node.serial, "array")
+        found = self.known(key)
+        if found is None:
+            found = self.scopes[-1][key] = self._arrayed(node)
+        return found  # type: ignore[no-any-return]
+
+    def _arrayed(self, node: Node) -> str:
+        op, args, shape = node.op, node.args, node.shape
+        kind = self.shared("kind", node.dtype)
+        if op == "table":
+            return self.shared("table", self.graph.tables[node.attr])
+        if op == "input" and node.size > UNROLLED:
+            return str(node.attr)
+        if not shape:
+            return self.assign(f"{self.shared('type', node.dtype.type)}({self.exact(node).text})").text
+        if op == "const":
+            return self.shared("filled", np.full(shape, node.attr, node.dtype))
+        if op == "count":
+            return self.shared("count", np.broadcast_to(np.arange(shape[-1], dtype=node.dtype), shape))
+        if node.size <= UNROLLED:
+            made = f"np.array(({', '.join(self.elements(node))},), {kind})"
+            return self.assign(made if len(shape) == 1 else f"{made}.reshape({shape})").text
+        if op == "branch":
+            return self._branched(node)
+        texts = [self.array(arg) for arg in args]
+        a, b, c = (*texts, "", "", "")[:3]
+        if op == "slice":
+            keys = (
+                slice(s, s + n * t if s + n * t >= 0 else None, t) for s, t, n in zip(*node.attr, shape, strict=True)
+            )
+            return self.assign(f"{a}[{self.shared('part', tuple(keys))}]").text
+        if op == "put":
+            value = self.assign(f"{a}.copy()").text
+            self.line(f"{value}[{', '.join(texts[2:])}] = {b}")
+            return value
+        if op == "call":
+            function = self.graph.functions[node.attr]
+            return self.assign(f"{self.shared('whole', function)}({a})").text
+        if op in SIGNS:
+            return self.assign(f"{a} {SIGNS[op]} {b}").text
+        forms = {
+            "reshape": f"{a}.reshape({shape})",
+            "spread": f"np.broadcast_to({a}, {shape})",
+            "concat": f"np.concatenate(({', '.join(texts)}), {node.attr})",
+            "gather": f"np.take({a}, {b}, {node.attr})",
+            "along": f"np.take_along_axis({a}, {b}, -1)",
+            "view": f"np.ascontiguousarray({a}).view({kind})",
+            "sort": f"np.sort({a})",
+            "reduce": f"np.{node.attr}({a}, -1)",
+            "search": f"np.searchsorted({a}, {b}, {node.attr!r})",
+            "where": f"np.where({a}, {b}, {c})",
+            "minimum": f"np.minimum({a}, {b})",
+            "maximum": f"np.maximum({a}, {b})",
+            "clip": f"np.clip({a}, {b}, {c})",
+            "neg": f"-{a}",
+            "invert": f"~{a}",
+            "not": f"~{a}",
+            "abs": f"np.abs({a})",
+            "cast": f"{a}.astype({kind})",
+        }
+        if op not in forms:
+            raise Untraceable(f"the operation {op}")
+        return self.assign(forms[op]).text
+
+    def _branched(self, node: Node) -> str:
+        condition, new, old = node.args
+        if condition.shape:
+            raise Untraceable("a branch of arrays")
+        value = self.assign(self.array(old)).text
+        with self.block(f"if {self.exact(condition).text}:"):
+            self.line(f"{value} = {self.array(new)}")
+        return value
+
+
+#: Operations whose lower bits depend on the lower bits of what they take alone.

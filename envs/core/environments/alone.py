@@ -1,0 +1,168 @@
+"""One environment on its own: a batch of one, which moves in plain Python once it has moved often.
+
+For one environment NumPy's overhead is nearly all that a step costs. So the setting's own code is traced once (see
+`theorybench.envs.core.compiled`) and written as a function of numbers; and episodes are begun ahead, many in one batch,
+since a stream's key and the number of an episode say all about it. States, rewards, observations and streams are those
+of NumPy, bit for bit. Whatever reads or changes the batch finds arrays, and NumPy goes on from there.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from theorybench.envs.core.dynamics import Dynamics
+from theorybench.envs.core.environments.batch import Batch
+from theorybench.envs.core.streams import Stream, absorb
+
+if TYPE_CHECKING:
+    from theorybench.envs.core.compiled.plain.moves import Moves
+
+#: Steps that NumPy takes before plain Python does, and before it does again where something has looked at the batch:
+#: tracing takes as long as some hundred steps.
+FIRST, AGAIN = 256, 16
+#: The most episodes that are begun ahead.
+AHEAD = 64
+
+
+class Alone:
+    """An environment as plain Python holds it.
+
+    Args:
+        batch: the environment, which has been reset.
+        moves: its setting's.
+    """
+
+    def __init__(self, batch: Batch, moves: "Moves") -> None:
+        self._setting, self._moves, self._move = batch.setting, moves, moves.move
+        self._pairs, self._actions = batch.pairs, batch.setting.num_actions
+        self._prompt = moves.state._fields.index("prompt")  # type: ignore[attr-defined]
+        self._all = np.ones(self._actions, np.bool_)
+        assert batch._streams is not None
+        self._mixed, episodes, current = batch._streams.columns
+        self._stage, self._hint = batch._stage, batch._hint
+        self._episode, self._key = int(episodes[0]), int(current[0])
+        self._steps, self._ended = int(batch.steps[0]), bool(batch.ended[0])
+        mask = batch.setting.action_mask(batch.state)
+        self._legal: np.ndarray | None = None if mask is None else mask[0]
+        self._state = moves.plain(batch.state)[0]
+        self._ahead: list[tuple[Any, int, np.ndarray, np.ndarray | None]] = []  # the next episode is the last
+        self._count = 1
+
+    def begin(self) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin the next episode; return what `reset` returns."""
+        if not self._ahead:
+            self._look_ahead()
+        self._state, self._key, observation, self._legal = self._ahead.pop()
+        self._episode, self._steps, self._ended = self._episode + 1, 0, False
+        return observation.copy(), {"prompt": self._state[self._prompt], "action_mask": self.mask()}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]] | None:
+        """Take an action; return what `step` returns, or None where nothing has moved, since NumPy is to do it."""
+        chosen = self._checked(action)
+        if chosen is None or self._ended:
+            return None
+        try:
+            moved = self._move(self._state, chosen, self._key, self._steps)
+        except Exception:  # NumPy says what is wrong, or that nothing is
+            return None
+        legal = self._legal
+        self._state, reward, ended, observation, self._legal = moved
+        self._steps += 1
+        invalid = legal is not None and not legal[chosen]
+        if invalid:
+            reward, ended = 0.0, True
+        self._ended = ended
+        info = {"prompt": self._state[self._prompt], "action_mask": self.mask(), "invalid_action": invalid}
+        return observation, reward, ended, False, info
+
+    def mask(self) -> np.ndarray:
+        """Return the legal actions, a new bool array (num_actions,)."""
+        return (self._all if self._legal is None else self._legal).copy()
+
+    def write(self, held: dict[str, Any]) -> None:
+        """Write where the environment is into the attributes of its batch."""
+        held["state"] = self._moves.batch(self._state)
+        held["steps"], held["ended"] = np.array([self._steps]), np.array([self._ended])
+        _, episodes, current = held["_streams"].columns
+        episodes[0], current[0] = self._episode, self._key
+
+    def _checked(self, action: Any) -> Any:
+        """Return an action as Python numbers, or None for one that may not be in the action space."""
+        if isinstance(action, (np.integer, np.ndarray)):
+            if action.dtype.kind not in "iu":
+                return None
+            action = action.tolist()
+        if self._pairs:
+            pair = isinstance(action, (list, tuple)) and len(action) == 2 and all(type(one) is int for one in action)
+            return action if pair and min(action) >= 0 and max(action) < self._actions else None
+        return action if type(action) is int and 0 <= action < self._actions else None
+
+    def _look_ahead(self) -> None:
+        """Begin the next episodes in one batch: first one, and each time twice as many."""
+        count, self._count = self._count, min(2 * self._count, AHEAD)
+        keys = absorb(self._mixed, self._episode + np.arange(count, 0, -1))
+        each = [None if option is None else np.repeat(option, count) for option in (self._stage, self._hint)]
+        fresh = self._setting.initial(Stream(keys, 0, self._setting.world, np), count, stage=each[0], hint=each[1])
+        masks = self._setting.action_mask(fresh)
+        legal = [None] * count if masks is None else list(masks)
+        self._ahead = list(
+            zip(self._moves.plain(fresh), keys.tolist(), self._setting.observe(fresh), legal, strict=True)
+        )
+
+
+def _shared(name: str) -> Any:
+    """Make an attribute which is worked with as arrays: who asks for it finds the present ones."""
+
+    def read(batch: "Single") -> Any:
+        batch.settle()
+        return batch.__dict__[name]
+
+    def write(batch: "Single", value: Any) -> None:
+        batch.settle()
+        batch.__dict__[name] = value
+
+    return property(read, write)
+
+
+class Single(Batch):
+    """A batch of one environment.
+
+    Attributes:
+        alone: the environment as plain Python holds it, where it does; else None, and the arrays hold it.
+    """
+
+    alone: Alone | None = None
+    state, steps, ended, meter = (_shared(name) for name in ("state", "steps", "ended", "meter"))
+    _streams, _stage, _hint = (_shared(name) for name in ("_streams", "_stage", "_hint"))
+
+    def __init__(self, setting: Dynamics, worker: int = 0) -> None:
+        super().__init__(setting, 1, np, worker=worker)
+        self._slow = 0  # steps of NumPy that count
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles hold: arrays; a copy soon moves as this one does."""
+        if self.alone is None:
+            return super().__getstate__()
+        self.alone.write(self.__dict__)
+        return super().__getstate__() | {"alone": None, "_slow": FIRST}
+
+    def settle(self) -> None:
+        """Write where the environment is into arrays, which hold it from now on."""
+        if self.alone is not None:
+            alone, self.alone, self._slow = self.alone, None, FIRST - AGAIN
+            alone.write(self.__dict__)
+
+    def waited(self) -> None:
+        """Count a step of NumPy, and take over where there have been enough."""
+        self._slow += 1
+        if self._slow > FIRST:
+            self.take_over()
+
+    def take_over(self) -> None:
+        """Let plain Python move the environment, where it can: not with a meter, which charges batches."""
+        from theorybench.envs.core.compiled.plain.moves import moves_of  # what few steps do without
+
+        moves = None if self.meter is not None else moves_of(self.setting)
+        self._slow = 0
+        if moves is not None:
+            self.alone = Alone(self, moves)

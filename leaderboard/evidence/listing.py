@@ -1,0 +1,92 @@
+"""What `theorybench list` shows, kept between calls: finding it out imports every claim and every agent.
+
+It is found out again when a source file has changed, or the agents that are installed.
+"""
+
+import contextlib
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from theorybench.agents.api import GROUP
+from theorybench.envs.kept import kept_folder
+from theorybench.envs.lazy import REGISTERED
+
+#: The sub-packages whose files decide what is shown.
+ROOMS = ("theorybench.envs", "theorybench.agents", "theorybench.baselines", "theorybench.leaderboard")
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def listed(*parts: str) -> Rows:
+    """Return the rows of some parts of the catalogue: "environments", "agents" and "suites"."""
+    # What a program has registered itself is in no file that could tell of changes.
+    if not all(path.startswith("theorybench.") for path in REGISTERED):
+        return _found(parts)
+    signature = _signature()
+    with contextlib.suppress(OSError, RuntimeError, ValueError, TypeError, KeyError):  # then it is found out again
+        kept = json.loads(_place(parts).read_text(encoding="utf-8"))
+        if kept["signature"] == signature:
+            return dict(kept["rows"])
+    rows = _found(parts)
+    with contextlib.suppress(OSError, RuntimeError):  # where nothing can be kept
+        place = _place(parts)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = place.with_name(f".{place.name}-{secrets.token_hex(8)}")
+        draft.write_text(json.dumps({"signature": signature, "rows": rows}), encoding="utf-8")
+        os.replace(draft, place)
+    return rows
+
+
+def _place(parts: Iterable[str]) -> Path:
+    return kept_folder() / f"list-{'-'.join(parts)}.json"
+
+
+def _found(parts: Iterable[str]) -> Rows:
+    from theorybench.leaderboard.evidence import catalogue
+
+    rows: Rows = {}
+    for part in parts:
+        rows |= getattr(catalogue, part)()
+    return rows
+
+
+def _signature() -> str:
+    """Return a hash of what the rows depend on: the files of this package and of agents, by size and time of change."""
+    points = sorted((point.name, point.value) for point in importlib.metadata.entry_points(group=GROUP))
+    modules = {value.partition(":")[0] for _, value in points} - set(ROOMS)
+    files = sorted(_stamps([path for name in (*ROOMS, *sorted(modules)) for path in _places(name)]))
+    marks = [sys.version, sorted(REGISTERED), points, files]
+    return hashlib.sha256(json.dumps(marks).encode()).hexdigest()
+
+
+def _places(module: str) -> list[str]:
+    """Return the file or the folders of a module, without importing it: those of another package by their names."""
+    if module in ROOMS:
+        spec = importlib.util.find_spec(module)
+        return list(spec.submodule_search_locations or ()) if spec else []
+    top, *rest = module.split(".")
+    spec = importlib.util.find_spec(top)
+    if spec is None or not rest:
+        return [] if spec is None else list(spec.submodule_search_locations or [spec.origin or ""])
+    bases = [Path(folder, *rest) for folder in spec.submodule_search_locations or ()]
+    return [str(path) for base in bases for path in (base, base.with_suffix(".py"))]
+
+
+def _stamps(places: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    """Return path, time of change and size of sources: of files, and of all in folders and below."""
+    for place in places:
+        if os.path.isdir(place):
+            with os.scandir(place) as entries:
+                found = [one for one in entries if one.name != "__pycache__"]
+            yield from _stamps([one.path for one in found if one.is_dir() or one.name.endswith((".py", ".toml"))])
+        elif os.path.isfile(place):
+            known = os.stat(place)
+            yield place, known.st_mtime_ns, known.st_size

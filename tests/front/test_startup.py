@@ -1,0 +1,112 @@
+"""What starting costs, counted by what is imported: the clock of a busy machine says little."""
+
+import json
+import subprocess
+import sys
+import typing
+
+import pytest
+
+import theorybench as tb
+import theorybench.agents
+import theorybench.envs.core
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.lazy import REGISTERED, resolved
+from theorybench.leaderboard.evidence import catalogue, listing
+
+HEAVY = {"torch", "scipy", "pandas", "plotly", "matplotlib", "jinja2", "transformers", "trl", "numba"}
+COMMAND = """
+import sys
+sys.argv = ['theorybench', *{!r}]
+from theorybench.cli import main
+try: main()
+except SystemExit: pass
+"""
+FIRST = "import gymnasium, theorybench\nenv = gymnasium.make('TheoryBench/TreeMarkovChain-v0')\nenv.reset(seed=0)"
+
+KEPT = """
+import json
+from theorybench.leaderboard.evidence import listing
+rows = {"suites": [{"name": "starter"}]}
+listing._place(["suites"]).write_text(json.dumps({"signature": listing._signature(), "rows": rows}))
+assert listing.listed("suites") == rows
+"""
+
+
+def imported(code: str) -> set[str]:
+    """Return the modules that a fresh interpreter has imported after some code."""
+    program = f"{code}\nimport json, sys\nprint()\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    ("code", "refused", "most"),
+    [
+        # neither settings nor oracles, and of the core the registry alone
+        ("import theorybench", {"rich", "typer", "pydantic", "array_api_compat"}, 60),
+        (COMMAND.format(["--help"]), set(), 90),
+        (FIRST, {"rich", "typer", "pydantic"}, 90),
+    ],
+    ids=["import", "help", "make"],
+)
+def test_starting_imports_little(code, refused, most):
+    found = imported(code)
+    assert not (HEAVY | refused) & found
+    ours = [name for name in found if name.startswith("theorybench.")]
+    assert len(ours) <= most, (
+        f"{len(ours)} modules of ours: import those that are new inside the functions that use them"
+    )
+    assert not [name for name in ours if name.endswith((".oracle", ".claims", ".studies"))][1:]  # the core's alone
+
+
+def test_the_list_is_found_out_once_and_again_when_sources_change(monkeypatch, tmp_path):
+    monkeypatch.setenv("THEORYBENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr(listing, "REGISTERED", {"theorybench.toy:Toy": None})
+    asked = []
+    monkeypatch.setattr(
+        catalogue, "agents", lambda: asked.append(1) or {"agents": [{"name": "rlvr", "presets": ["a"]}]}
+    )
+    first, second = listing.listed("agents"), listing.listed("agents")
+    assert first == second == {"agents": [{"name": "rlvr", "presets": ["a"]}]} and len(asked) == 1
+    assert not HEAVY & imported(KEPT)
+    source = tmp_path / "agent.py"
+    source.write_text("")
+    monkeypatch.setattr(listing, "_places", lambda name: [str(source)])
+    assert listing.listed("agents") and len(asked) == 2
+    source.write_text("class Agent: ...")
+    assert listing.listed("agents") and listing.listed("agents") and len(asked) == 3
+    (tmp_path / "list-agents.json").write_text("{")
+    assert listing.listed("agents") == first and len(asked) == 4
+    monkeypatch.setattr(listing, "REGISTERED", {"my_lab:Toy": None})  # what a program registers is never kept
+    assert listing.listed("agents") == first and len(asked) == 5
+
+
+def test_a_folder_that_cannot_be_written_only_costs_time(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("THEORYBENCH_CACHE", str(tmp_path / "file"))
+    assert [row["name"] for row in listing.listed("suites")["suites"]]
+
+
+@pytest.mark.parametrize("package", [tb, theorybench.agents, theorybench.envs.core], ids=lambda one: one.__name__)
+def test_public_names_are_found_when_they_are_used(package):
+    assert set(dir(package)) == set(package.__all__)
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        package.nothing  # noqa: B018
+    assert not typing.TYPE_CHECKING
+
+
+@pytest.mark.parametrize("id", [id for id in tb.list_envs() if id.startswith("TheoryBench/")])
+def test_what_is_registered_by_name_is_there(id):
+    entry = lookup(id)
+    assert issubclass(entry.setting, tb.Setting) and callable(entry.oracle) and isinstance(entry.difficulties, tuple)
+    assert "## Arguments" in entry.setting.__doc__
+    renderer = REGISTERED[f"{entry.setting.__module__}:{entry.setting.__qualname__}"].renderer
+    assert renderer is None or callable(resolved(renderer)().picture)
+
+
+def test_a_name_without_a_module_is_refused():
+    with pytest.raises(tb.envs.core.errors.ParameterError, match=r"setting = 'Toy'.*package\.module:NAME"):
+        tb.register("Toy/Named-v0", "Toy", "my_lab.toy:Oracle")
