@@ -16,7 +16,7 @@ class Shown(NamedTuple):
     """What an environment shows of a state."""
 
     observation: Node
-    mask: Node
+    mask: Node | None  # None where all actions are legal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,8 +173,6 @@ def _check(array: Any, shape: tuple[int, ...], dtype: Any) -> None:
 
 def _shown(setting: Dynamics, state: Any) -> Shown:
     seen, mask = setting.observe(state), setting.action_mask(state)
-    if mask is None:
-        mask = state.prompt.__array_namespace__().ones((COUNT, setting.num_actions), dtype=np.bool_)
-    _check(seen, (setting.prompt_length + setting.response_length,), setting.observation_dtype)
-    _check(mask, (setting.num_actions,), np.bool_)
-    return Shown(seen.node, mask.node)
+    if mask is not None:
+        _check(mask, (setting.num_actions,), np.bool_)
+    return Shown(seen.node, None if mask is None else mask.node)
