@@ -7,7 +7,7 @@ if __name__ == "agents":
 
 from typing import TYPE_CHECKING
 
-from theorybench.envs.lazy import lazily
+from theorybench.envs.lazy import POLICY_HOMES, lazily
 
 if TYPE_CHECKING:
     from theorybench.agents.api.agent import Agent, ConfiguredAgent, Log, hyperparameters
@@ -47,6 +47,8 @@ __all__ = [
     "rollout",
     "train",
 ]
+
+POLICY_HOMES |= {"theorybench.agents.policies.catalogue", "theorybench.agents.reward_guided"}
 
 if not TYPE_CHECKING:  # type checkers know the names
     __getattr__, __dir__ = lazily(__name__)

@@ -79,6 +79,16 @@ class Registered(NamedTuple):
 REGISTERED: dict[str, Registered] = {}
 
 
+#: Modules with classes of policies, which are imported where a saved policy is of none that is known.
+POLICY_HOMES: set[str] = set()
+
+
+def import_policies() -> None:
+    """Import the modules that hold classes of policies, beside settings and oracles."""
+    for home in sorted(POLICY_HOMES):
+        importlib.import_module(home)
+
+
 def import_registered(setting: str | None = None) -> None:
     """Import settings and oracles that are registered and may not have been used so far.
 

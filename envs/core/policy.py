@@ -14,7 +14,7 @@ from theorybench.envs.core.errors import NonFiniteError, ParameterError, PolicyE
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.setting import Setting, find_setting
 from theorybench.envs.core.views import View
-from theorybench.envs.lazy import import_registered
+from theorybench.envs.lazy import import_policies, import_registered
 
 #: How far a row of probabilities may be from summing to one.
 SUM_TOLERANCE = 1e-5
@@ -75,9 +75,10 @@ class Policy:
         """
         wanted, attributes = read_saved(path)
         kind = _member(cls, wanted)
-        if kind is None:  # oracles and settings have policies of their own
-            import_registered()
-            kind = _member(cls, wanted)
+        for import_more in (import_registered, import_policies):  # the first holds those of settings and oracles
+            if kind is None:
+                import_more()
+                kind = _member(cls, wanted)
         if kind is None:
             raise PolicyError(f"{path} holds a {wanted}: load it with {wanted}.load(path)")
         policy = kind.__new__(kind)

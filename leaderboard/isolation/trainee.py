@@ -5,6 +5,7 @@ All that happens here is the agent's word: nothing that it says is believed with
 
 import contextlib
 import dataclasses
+import importlib
 import io
 import os
 import re
@@ -127,6 +128,7 @@ class Training:
     def perform(self, connection: Connection, guards: list[str]) -> None:
         """Make the agent, wait for the word, train, answer."""
         resolve_setting(self.environment, self.parameters)
+        importlib.import_module("theorybench.leaderboard.isolation.preloaded")
         before = in_place()
         refused = [] if self.agent.privileged else seal()
         agent = self.agent.fresh()

@@ -50,7 +50,11 @@ LONGEST_WAIT, MEMORY_SECONDS = 3600.0, 0.25
 #: Processes that a job may have at a time.
 MOST_PROCESSES = 128
 #: What the server of workers imports: all of torch that trainers load on first use, which takes seconds.
-PRELOADED = ["torch._dynamo", "theorybench.leaderboard.running.matrix"]
+PRELOADED = [
+    "torch._dynamo",
+    "theorybench.leaderboard.isolation.preloaded",
+    "theorybench.leaderboard.running.matrix",
+]
 #: Called with the share of a job that is done, and with what is known by then, by name: events have it even where the
 #: process has ended. It must be picklable.
 Progress = Callable[[float, Mapping[str, Any]], None]

@@ -107,6 +107,21 @@ def test_what_is_registered_by_name_is_there(id):
     assert renderer is None or callable(resolved(renderer)().picture)
 
 
+def test_saved_policies_of_agents_are_found_in_a_new_process():
+    found = imported("""
+import theorybench as tb
+from theorybench.agents.api import loading
+from theorybench.envs.core import policy
+from theorybench.envs.lazy import import_policies, import_registered
+assert policy._member(tb.Policy, "HopPolicy") is None and policy._member(tb.Policy, "MLPPolicy") is None
+import_registered()
+assert policy._member(tb.Policy, "HopPolicy") is not None
+import_policies()
+assert {policy._member(tb.Policy, name).__name__ for name in ("MLPPolicy", "RewardGuidedPolicy")}
+""")
+    assert "torch" in found
+
+
 def test_a_name_without_a_module_is_refused():
     with pytest.raises(tb.envs.core.errors.ParameterError, match=r"setting = 'Toy'.*package\.module:NAME"):
         tb.register("Toy/Named-v0", "Toy", "my_lab.toy:Oracle")

@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Untraceable
-from theorybench.envs.core.compiled.source import write
-from theorybench.envs.core.compiled.trace import trace
 from theorybench.envs.core.dynamics import Dynamics
+from theorybench.envs.kept import kept_folder
 
 #: Functions of this process, by their source.
 _FUNCTIONS: dict[str, Callable[..., bool]] = {}
@@ -52,6 +51,11 @@ def has_numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
+def any_loaded() -> bool:
+    """Whether any function has been compiled, or read from disk, in this process."""
+    return bool(_FUNCTIONS)
+
+
 def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
     """Return the step of a setting, traced once.
 
@@ -63,12 +67,15 @@ def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
     Raises:
         Untraceable: its dynamics do what the tracer does not know.
     """
+    from theorybench.envs.core.compiled.source import write  # what few steps do without
+    from theorybench.envs.core.compiled.trace import trace
+
     held = setting.__dict__.setdefault("_programs", {})
     if (stage, hint) not in held:
         try:
             traced = trace(setting, stage, hint)
             tables = tuple(np.ascontiguousarray(table).reshape(-1) for table in traced.graph.tables)
-            held[stage, hint] = Program(write(traced), tables, traced.legal is not None)
+            held[stage, hint] = Program(write(traced, setting.num_actions), tables, traced.legal is not None)
         except Untraceable as error:
             held[stage, hint] = error
     found = held[stage, hint]
@@ -78,8 +85,8 @@ def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
 
 
 def folder() -> Path:
-    """Return where sources and what numba makes of them are kept: where pre-trained models are kept, too."""
-    return Path(os.environ.get("THEORYBENCH_CACHE") or Path.home() / ".cache" / "theorybench") / "compiled"
+    """Return where sources, and what numba makes of them, are kept."""
+    return kept_folder() / "compiled"
 
 
 def _load(text: str) -> Callable[..., bool]:

@@ -57,23 +57,27 @@ def step({arguments}):
 '''
 
 
-def write(traced: Traced) -> str:
+def write(traced: Traced, actions: int) -> str:
     """Write the function, `{options}` standing for what numba is told.
 
     It moves environments start..stop - 1 and returns whether an episode ended. From the first that did on, and before
     it, `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
+
+    Args:
+        traced: the setting's step.
+        actions: how many there are.
 
     Raises:
         Untraceable: a step would need what it has overwritten.
     """
     fields = [f"state{i}" for i in range(len(traced.held))]
     masked = traced.legal is not None
-    shown = ["observations", "prompts", *(["masks"] if masked else [])]
+    shown = ["observations", "prompts", "masks"]
     arguments = ["start", "stop", "actions", "rewards", "terminated", *(["invalid"] if masked else []), *shown]
     arguments += [*(f"final_{name}" for name in shown), *fields, "mixed", "episodes", "keys", "steps", "stage", "hint"]
     arguments += ["world", *(f"table{i}" for i in range(len(traced.graph.tables)))]
     try:
-        body = _Step(traced).write()
+        body = _Step(traced, actions).write()
     except RecursionError as error:
         raise Untraceable("too long a chain of operations") from error
     functions = "".join(_function(name, function) for name, function in sorted(traced.graph.functions.items()))
@@ -92,8 +96,8 @@ def _function(name: str, function: Callable[[Any], Any]) -> str:
 
 
 class _Step:
-    def __init__(self, traced: Traced) -> None:
-        self.traced = traced
+    def __init__(self, traced: Traced, actions: int) -> None:
+        self.traced, self.all = traced, traced.graph.const(True, (actions,), np.bool_)
         self.writer = Writer(traced.graph, traced.roots)
 
     def write(self) -> list[str]:
@@ -120,9 +124,7 @@ class _Step:
         return [*writer.scratch, "any_ended = False", *writer.scopes[0].lines, "return any_ended"]
 
     def _widths(self) -> list[tuple[str, int]]:
-        observation, mask = self.traced.after
-        widths = [("observations", observation.size), ("prompts", 1)]
-        return widths + ([] if mask is None else [("masks", mask.size)])
+        return [("observations", self.traced.after.observation.size), ("prompts", 1), ("masks", self.all.size)]
 
     def _transition(self) -> list[Value | None]:
         """Write the action; return the new value of each scalar field that changes, and whether the episode ended."""
@@ -171,8 +173,7 @@ class _Step:
         prompt = state[self.traced.state._fields.index("prompt")]  # type: ignore[attr-defined]
         writer.line(f"{prefix}prompts[np.uint64(i)] = {writer.element(prompt, ()).text}")
         writer.store(shown.observation, Place(f"{prefix}observations", shown.observation.size))
-        if shown.mask is not None:
-            writer.store(shown.mask, Place(f"{prefix}masks", shown.mask.size))
+        writer.store(self.all if shown.mask is None else shown.mask, Place(f"{prefix}masks", self.all.size))
 
     def _begin(self) -> None:
         """Write the beginning of the next episode."""

@@ -12,6 +12,8 @@ from theorybench.envs.core.compiled.graph import Node
 
 #: Arrays of at most so many elements are written out element by element, longer ones as loops.
 UNROLLED = 16
+#: And those of elements that take so many operations, all of them together.
+WRITTEN = 64
 #: Arrays of more elements that are read twice and take this many operations are kept.
 KEPT = 4
 
@@ -56,6 +58,10 @@ class Statements(ABC):
     @abstractmethod
     def element(self, node: Node, indices: tuple[Value, ...]) -> Value:
         """Return an element of a node, writing what works it out where that has not been written."""
+
+    @abstractmethod
+    def unrolls(self, node: Node) -> bool:
+        """Return whether an array is written out element by element."""
 
     # Statements.
 
@@ -169,7 +175,7 @@ class Statements(ABC):
     ) -> None:
         """Write a whole array, element by element, into an array of some shape from some place on."""
         whole, origin = shape or node.shape, starts or (0,) * len(node.shape)
-        if node.size > UNROLLED:
+        if not self.unrolls(node):
             self._store_loop(node, place, whole, origin, ())
             return
         for index in np.ndindex(*node.shape):

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Untraceable
-from theorybench.envs.core.compiled.program import Program, find, has_numba
+from theorybench.envs.core.compiled.program import Program, any_loaded, find, has_numba
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.errors import ConfigurationError, ParameterError, require_integer
 
 #: With `compiled=None` fewer environments never take the compiled path: calling it costs what it saves.
 FEWEST = 256
-#: With `compiled=None` an environment compiles after this many transitions in NumPy, which take about as long (some
-#: seconds) as compiling does. One that another environment of the process has compiled is taken at once.
-PATIENCE = 2**23
+#: With `compiled=None` an environment compiles once its steps in NumPy have taken more processor time, in seconds: what
+#: compiling costs, about. A function that another environment of the process has compiled is taken at once.
+PATIENCE = 2.0
 
-_POOLS: dict[int, ThreadPoolExecutor] = {}  # by process: threads do not survive a fork
+_POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and size
 
 
 class Shown(NamedTuple):
@@ -70,7 +70,7 @@ class Choice:
         if wanted not in (True, False, None):
             raise ParameterError("compiled", wanted, "True, False, or None to choose")
         require_integer("threads", threads, 1)
-        self.threads, self._n, self._wanted, self._left = int(threads), n, wanted, PATIENCE
+        self.threads, self._n, self._wanted, self._spent = int(threads), n, wanted, 0.0
         self._possible = wanted is not False and not hindered and has_numba()
         if not wanted:
             self._possible = self._possible and n >= FEWEST
@@ -87,17 +87,17 @@ class Choice:
 
     def find(self, setting: Dynamics, stage: bool, hint: bool) -> Program | None:
         """Return what the next step is to be done by; None for NumPy."""
-        if not self._possible:
+        if not self._possible or not (self._wanted or self._spent > PATIENCE or any_loaded()):
             return None
         try:
             found = find(setting, stage, hint)
         except Untraceable:
             return None
-        return found if self._wanted or self._left <= 0 or found.loaded else None
+        return found if self._wanted or self._spent > PATIENCE or found.loaded else None
 
-    def waited(self) -> None:
-        """Count a step in NumPy."""
-        self._left -= self._n
+    def waited(self, seconds: float) -> None:
+        """Count the processor time of a step in NumPy."""
+        self._spent += seconds
 
 
 class Bound:
@@ -117,12 +117,12 @@ class Bound:
         empty = np.zeros(0, np.int64)
         options = [empty if option is None else option for option in (columns.stage, columns.hint)]
         held = [*(field.reshape(-1) for field in columns.state), columns.mixed, columns.episodes, columns.keys]
-        self._arguments = (*held, columns.steps, *options, setting.world, *program.tables)
+        self._arguments = (*held, columns.steps, *options, np.int64(setting.world), *program.tables)
 
     def _shown(self) -> Shown:
-        """Make arrays for what environments show; what is legal is written only where something may not be."""
-        masks = np.empty((self._n if self.program.masked else 0, self._actions), np.bool_)
-        return Shown(np.empty((self._n, self._tokens), self._dtype), np.empty(self._n, np.int64), masks)
+        """Make arrays for what environments show."""
+        tokens, masks = (self._n, self._tokens), (self._n, self._actions)
+        return Shown(np.empty(tokens, self._dtype), np.empty(self._n, np.int64), np.empty(masks, np.bool_))
 
     def move(self, actions: np.ndarray, threads: int) -> Stepped:
         """Move all environments by one checked action each, and begin again those that end.
@@ -131,23 +131,18 @@ class Bound:
             actions: int64 (n,) or (n, 2).
             threads: how many threads share the environments.
         """
-        n, masked = self._n, self.program.masked
-        before, after = self._shown(), self._shown()
+        n, before, after = self._n, self._shown(), self._shown()
         rewards, terminated, invalid = np.empty(n), np.empty(n, np.bool_), np.zeros(n, np.bool_)
-        flat = [array.reshape(-1) for part in (after, before) for array in (part if masked else part[:2])]
-        results = (rewards, terminated, *([invalid] if masked else []), *flat)
+        flat = [array.reshape(-1) for array in (*after, *before)]
+        results = (rewards, terminated, *([invalid] if self.program.masked else []), *flat)
         bounds = [n * part // threads for part in range(threads + 1)]
         ended = self._run(bounds, np.ascontiguousarray(actions).reshape(-1), results)
-        final = None
-        if any(ended):
-            for over, (start, stop) in zip(ended, itertools.pairwise(bounds), strict=True):
-                for old, new in zip(before, after, strict=True) if not over else ():
-                    old[start:stop] = new[start:stop]
-            final = self._finished(before)
-        return Stepped(rewards, terminated, invalid, final, self._finished(after))
-
-    def _finished(self, shown: Shown) -> Shown:
-        return shown if self.program.masked else shown._replace(masks=np.ones((self._n, self._actions), np.bool_))
+        if not any(ended):
+            return Stepped(rewards, terminated, invalid, None, after)
+        for over, (start, stop) in zip(ended, itertools.pairwise(bounds), strict=True):
+            for old, new in zip(before, after, strict=True) if not over else ():
+                old[start:stop] = new[start:stop]
+        return Stepped(rewards, terminated, invalid, before, after)
 
     def _run(self, bounds: list[int], actions: np.ndarray, results: tuple[np.ndarray, ...]) -> list[bool]:
         """Run the function between bounds, each part in a thread; return where an episode ended."""
@@ -163,8 +158,8 @@ class Bound:
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return this process's threads, at least so many."""
-    process = os.getpid()
-    if process not in _POOLS or _POOLS[process]._max_workers < threads - 1:
-        _POOLS[process] = ThreadPoolExecutor(threads - 1, thread_name_prefix="theorybench")
-    return _POOLS[process]
+    """Return this process's threads beside the present one."""
+    key = os.getpid(), threads - 1
+    if key not in _POOLS:
+        _POOLS[key] = ThreadPoolExecutor(threads - 1, thread_name_prefix="theorybench")
+    return _POOLS[key]

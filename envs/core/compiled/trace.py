@@ -16,7 +16,7 @@ class Shown(NamedTuple):
     """What an environment shows of a state."""
 
     observation: Node
-    mask: Node | None
+    mask: Node | None  # None where all actions are legal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +173,6 @@ def _check(array: Any, shape: tuple[int, ...], dtype: Any) -> None:
 
 def _shown(setting: Dynamics, state: Any) -> Shown:
     seen, mask = setting.observe(state), setting.action_mask(state)
-    _check(seen, (setting.prompt_length + setting.response_length,), setting.observation_dtype)
     if mask is not None:
         _check(mask, (setting.num_actions,), np.bool_)
     return Shown(seen.node, None if mask is None else mask.node)

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
-from theorybench.envs.core.compiled.statements import KEPT, UNROLLED, Place, Statements, Value, number
+from theorybench.envs.core.compiled.statements import KEPT, UNROLLED, WRITTEN, Place, Statements, Value, number
 
 
 class Writer(Statements):
@@ -18,7 +18,12 @@ class Writer(Statements):
 
     def __init__(self, graph: Graph, roots: list[Node]) -> None:
         super().__init__()
-        self.graph, self._shared = graph, _shared(roots)
+        self.graph = graph
+        self._shared, self._work = _read(roots)
+
+    def unrolls(self, node: Node) -> bool:
+        """Return whether an array is written out element by element."""
+        return node.size <= UNROLLED and node.size * self._work.get(node.serial, 0) <= WRITTEN
 
     def element(self, node: Node, indices: tuple[Value, ...]) -> Value:
         """Return an element of a node, writing what works it out where that has not been written."""
@@ -31,12 +36,17 @@ class Writer(Statements):
             raise Untraceable("what a step has overwritten")
         if isinstance(place, Place):
             value = self._load(node, place, indices)
-        elif node.size > UNROLLED and node.serial in self._shared - self._keeping and node.op in _COMPUTED:
+        elif self._kept(node):
             value = self._load(node, self.keep(node), indices)
         else:
             value = getattr(self, f"_{node.op}", self._computed)(node, indices)
         self.scopes[value.depth if value.depth > self._floor else self._floor].known[key] = value
         return value
+
+    def _kept(self, node: Node) -> bool:
+        """Return whether an array is worked out as a whole, and kept, where one of its elements is asked for."""
+        shared = node.size > UNROLLED and node.op in _COMPUTED and node.serial in self._shared
+        return shared and node.serial not in self._keeping
 
     def _input(self, node: Node, indices: tuple[Value, ...]) -> Value:
         return self._load(node, Place(node.attr, max(node.size, 1)), indices)
@@ -280,8 +290,8 @@ def _narrowed(indices: tuple[Value, ...], shape: tuple[int, ...]) -> tuple[Value
     return tuple(number(0) if n == 1 else index for index, n in zip(own, shape, strict=True))
 
 
-def _shared(roots: list[Node]) -> set[int]:
-    """Return the serials of nodes that several others read and that are worth keeping."""
+def _read(roots: list[Node]) -> tuple[set[int], dict[int, int]]:
+    """Return the serials of nodes that several others read and that are worth keeping, and the work for each node."""
     readers: Counter[int] = Counter()
     work: dict[int, int] = {}
     held: dict[int, Node] = {}
@@ -298,4 +308,4 @@ def _shared(roots: list[Node]) -> set[int]:
 
     for root in roots:
         visit(root)
-    return {serial for serial, count in readers.items() if count > 1 and work[serial] >= KEPT}
+    return {serial for serial, count in readers.items() if count > 1 and work[serial] >= KEPT}, work

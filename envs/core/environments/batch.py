@@ -268,16 +268,16 @@ class Batch:
         if self.meter is not None:
             self._charge(rows)
 
-    def path(self, choice: Choice) -> Program | None:
+    def compiled(self, choice: Choice) -> Program | None:
         """Return what does the next step of all environments; None for `step` and `begin`."""
         return choice.find(self.setting, self._stage is not None, self._hint is not None)
 
-    def step_and_begin(self, actions: Any, path: Choice) -> Stepped | None:
+    def step_and_begin(self, actions: Any, choice: Choice) -> Stepped | None:
         """Move all environments, and begin again those that end, by compiled code where that is to be done.
 
         Args:
             actions: what `actions` returned.
-            path: chooses.
+            choice: of the path.
 
         Returns:
             What the step gives; None where nothing has moved, since `step` and `begin` are to do it.
@@ -286,9 +286,8 @@ class Batch:
             BudgetExhausted: see `step`.
             ResetNeeded: see `step`.
         """
-        done_by = self.path(path)
+        done_by = self.compiled(choice)
         if done_by is None:
-            path.waited()
             return None
         self._admit(ALL)
         bound = self._bound
@@ -298,7 +297,7 @@ class Batch:
             columns = Columns(self.state, *self.streams.columns, self.steps, self._stage, self._hint)
             bound = self._bound = Bound(done_by, self.setting, columns)
         self._legal = (None, None)
-        stepped = bound.move(actions, path.threads)
+        stepped = bound.move(actions, choice.threads)
         if self.meter is not None and done_by.masked:
             self.meter.illegal += self._by_run(ALL, stepped.invalid)
         return stepped

@@ -1,5 +1,6 @@
 """The native vector environment made from a Setting."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,7 +70,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
         hindered = "" if backend == "numpy" else "Steps are compiled with backend='numpy'."
         hindered = hindered if same_step else "Steps are compiled with autoreset_mode='SameStep'."
-        self._path = Choice(self.setting, self.num_envs, compiled, threads, hindered)
+        self._choice = Choice(self.setting, self.num_envs, compiled, threads, hindered)
         self.single_observation_space, self.single_action_space = spaces_of(self.setting)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -116,8 +117,8 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         """
         batch, xp = self.batch, self.batch.xp
         actions = batch.actions(actions, self.num_envs)
-        drawn = self._drawn()
-        stepped = batch.step_and_begin(actions, self._path)
+        drawn, started = self._drawn(), time.thread_time()
+        stepped = batch.step_and_begin(actions, self._choice)
         if stepped is not None:
             self._keep_last(drawn, actions, stepped.rewards)
             return self._returned(stepped)
@@ -137,7 +138,9 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
                 final |= {"final_info": ended, "_final_info": xp.asarray(terminated, copy=True)}
                 batch.begin(ALL if rows.shape[0] == self.num_envs else rows)
         info = {**self._info(), "invalid_action": invalid, **final}
-        return batch.observe(), rewards, terminated, xp.zeros_like(terminated), info
+        observations = batch.observe()
+        self._choice.waited(time.thread_time() - started)
+        return observations, rewards, terminated, xp.zeros_like(terminated), info
 
     def _returned(self, stepped: Stepped) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Return what `step` returns of a compiled step."""
@@ -152,7 +155,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
     @property
     def compiled(self) -> bool:
         """Whether the next step is compiled code's; else the array namespace's."""
-        return self.batch.path(self._path) is not None
+        return self.batch.compiled(self._choice) is not None
 
     def _keep_last(self, drawn: list[tuple[Any, bool, Last | None]], actions: Any, rewards: Any) -> None:
         """Remember the steps of the environments that may be drawn."""

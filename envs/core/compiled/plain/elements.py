@@ -209,6 +209,8 @@ class Elements:
         source, places = node.args
         axis, count = node.attr, len(places.shape)
         at = self.exact(places, index[axis : axis + count])
+        if source.op != "table" or axis:
+            at = self._from_front(at, source.shape[axis])
         return self.element(source, (*index[:axis], at, *index[axis + count :]))
 
     def _along(self, node: Node, index: Index) -> Value:

@@ -111,6 +111,8 @@ ROWS = {
     "rolls": lambda xp, x, **_: xp.roll(x, 2, axis=1),
     "along": lambda xp, x, i, **_: xp.take_along_axis(x, i[:, :2], axis=1),
     "along, from the end": lambda xp, x, i, **_: xp.take_along_axis(x * 3, -1 - i, axis=1),
+    "picks from the end": lambda xp, x, i, **_: x[:, 1:][xp.arange(x.shape[0]), -1 - i[:, 0] % 4],
+    "picks out of joined": lambda xp, x, y, i, **_: xp.concat([x, y], axis=1)[xp.arange(x.shape[0]), i[:, 0] - 3],
     "table": lambda xp, i, **_: xp.take(TABLE, i, axis=0)[:, 0],
     "table of rows": lambda xp, i, s, **_: TABLE_OF(xp, i)[:, 1:4],
     "bytes": lambda xp, x, **_: x.view(xp.int8)[:, 3:],
