@@ -104,8 +104,7 @@ class _Step:
         writer, traced = self.writer, self.traced
         with writer.block("for i in range(start, stop):") as depth:
             assert depth == 1
-            moved = self._transition()
-            ended = moved.pop()
+            moved, ended = self._transition()
             with writer.block(f"if {ended.text} and not any_ended:"):
                 writer.line("any_ended = True")
                 for name, width in self._widths():
@@ -126,7 +125,7 @@ class _Step:
     def _widths(self) -> list[tuple[str, int]]:
         return [("observations", self.traced.after.observation.size), ("prompts", 1), ("masks", self.all.size)]
 
-    def _transition(self) -> list[Value | None]:
+    def _transition(self) -> tuple[list[Value | None], Value]:
         """Write the action; return the new value of each scalar field that changes, and whether the episode ended."""
         writer, traced = self.writer, self.traced
         rewards, ended = (writer.element(node, ()).text for node in (traced.rewards, traced.terminated))
@@ -142,7 +141,7 @@ class _Step:
         pairs = list(zip(traced.held, traced.moved, strict=True))
         values = [writer.element(new, ()) if new is not old and not new.shape else None for old, new in pairs]
         self._arrays(pairs)
-        return [*values, over]
+        return values, over
 
     def _arrays(self, pairs: list[tuple[Node, Node]]) -> None:
         """Write the fields that are arrays and that change: first those that are worked out from old ones."""

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,6 +51,12 @@ class Array:
 
     __array_ufunc__ = None  # NumPy arrays leave mixed operations to this class
     device = None
+
+    if TYPE_CHECKING:  # operators are set below, from the table of operations
+
+        def __add__(self, other: Any) -> "Array": ...
+        def __and__(self, other: Any) -> "Array": ...
+        def __or__(self, other: Any) -> "Array": ...
 
     def __init__(self, graph: Graph, node: Node, lane: bool, merged: bool = False) -> None:
         self.graph, self.lane, self.merged = graph, lane, merged
@@ -256,7 +262,7 @@ def static(graph: Graph, node: Node, keys: tuple[Any, ...]) -> Node:
         at = keys.index(Ellipsis)
         keys = (*keys[:at], *[slice(None)] * (len(node.shape) - named), *keys[at + 1 :])
     keys = (*keys, *[slice(None)] * (len(node.shape) - sum(key is not None for key in keys)))
-    starts, steps, held, shape, axis = [], [], [], [], 0
+    starts, steps, held, shape, axis = list[int](), list[int](), list[int](), list[int](), 0
     for key in keys:
         if key is None:
             shape.append(1)

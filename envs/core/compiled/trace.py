@@ -159,7 +159,8 @@ def sample(setting: Dynamics, stage: bool = False, hint: bool = False) -> Any:
 
 
 def _check_state(state: Any, moved: Moved) -> None:
-    if not isinstance(state, moved.state):
+    kind = type(state)
+    if kind is not moved.state:
         raise Untraceable("states of several types")
     for array, known in zip(state, moved.held, strict=True):
         _check(array, known.shape, known.dtype)

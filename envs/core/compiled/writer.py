@@ -186,9 +186,9 @@ class Writer(Statements):
     def _computed(self, node: Node, indices: tuple[Value, ...]) -> Value:
         values = [self.element(arg, _narrowed(indices, arg.shape)) for arg in node.args]
         if node.op in ("add", "sub", "mul", "cast") and node.dtype == np.int64:
-            known = [value.number for value in values]
-            if None not in known:  # numba refuses constants that overflow
-                whole = known[0] if node.op == "cast" else _whole(node.op, *known)  # type: ignore[arg-type]
+            known = [value.number for value in values if value.number is not None]
+            if len(known) == len(values):  # numba refuses constants that overflow
+                whole = known[0] if node.op == "cast" else _whole(node.op, *known)
                 return self._const(self.graph.const((whole + 2**63) % 2**64 - 2**63, (), np.int64), ())
         return self.assign(computed(node, [value.text for value in values]), *values)
 

@@ -145,7 +145,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
     def _returned(self, stepped: Stepped) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Return what `step` returns of a compiled step."""
         terminated, invalid, final, shown = stepped.terminated, stepped.invalid, stepped.final, stepped.shown
-        info = {"prompt": shown.prompts, "action_mask": shown.masks, "invalid_action": invalid}
+        info: dict[str, Any] = {"prompt": shown.prompts, "action_mask": shown.masks, "invalid_action": invalid}
         if final is not None:
             info |= {"final_obs": final.observations, "_final_obs": terminated.copy()}
             ended = {"prompt": final.prompts, "action_mask": final.masks, "invalid_action": invalid.copy()}
