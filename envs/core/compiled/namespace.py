@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import COUNT, Graph, Node, Untraceable
-from theorybench.envs.core.compiled.symbolic import Array, Rows, combined, dims, graph_array, taken
+from theorybench.envs.core.compiled.symbolic import Array, Selected, combined, dims, graph_array, taken
 
 
 class Namespace:
@@ -141,11 +141,11 @@ class Namespace:
             raise Untraceable("take_along_axis of arrays that are broadcast")
         return x.like(graph.node("along", (node, index), None, index.shape, node.dtype))
 
-    def nonzero(self, x: Array) -> tuple[Rows]:
+    def nonzero(self, x: Array) -> tuple[Selected]:
         """Return where a condition holds."""
         if not x.lane or x.node.shape:
             raise Untraceable("nonzero of several axes")
-        return (Rows(x),)
+        return (Selected(x),)
 
     def searchsorted(self, table: Any, x: Array, side: str = "left") -> Array:
         """Find places in a sorted table."""

@@ -32,7 +32,7 @@ _BINARY = {
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
-class Rows:
+class Selected:
     """Where a condition holds: the indices that `nonzero` returns, of which there may be any number."""
 
     def __init__(self, condition: "Array") -> None:
@@ -150,12 +150,12 @@ class Array:
     # Indexing.
 
     def __getitem__(self, key: Any) -> "Array":
-        if isinstance(key, Rows):
+        if isinstance(key, Selected):
             if not self.lane or self.merged:
                 raise Untraceable("a choice of rows of what is no batch")
             return Array(self.graph, self.node, True)
         keys = key if isinstance(key, tuple) else (key,)
-        if self.lane and not self.merged and isinstance(keys[0], Rows):
+        if self.lane and not self.merged and isinstance(keys[0], Selected):
             return Array(self.graph, self.node, True)[(slice(None), *keys[1:])]
         if any(isinstance(k, Array) for k in keys):
             return self._gathered(keys)
@@ -202,7 +202,7 @@ class Array:
         if not self.lane:
             raise Untraceable("a write into what environments share")
         node = self.node
-        if isinstance(keys[0], Rows):
+        if isinstance(keys[0], Selected):
             if len(keys) > 1 or node.shape or self.merged:
                 raise Untraceable("a write into some rows of several columns")
             new = graph.apply("cast", [_node(graph, value, node.dtype)], node.dtype)

@@ -13,8 +13,8 @@ from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
 from theorybench.envs.core.compiled.plain.values import (
     RING,
     UNKNOWN,
+    Expression,
     Index,
-    Value,
     bounds,
     cast,
     converted,
@@ -57,11 +57,11 @@ class Elements:
         yield
         self.scopes.pop()
 
-    def assign(self, text: str, low: int = UNKNOWN[0], high: int = UNKNOWN[1]) -> Value:
+    def assign(self, text: str, low: int = UNKNOWN[0], high: int = UNKNOWN[1]) -> Expression:
         """Give an expression a name."""
         name = f"v{next(self._names)}"
         self.line(f"{name} = {text}")
-        return Value(name, low, high)
+        return Expression(name, low, high)
 
     def known(self, key: Any) -> Any:
         """Return what has been worked out, or None."""
@@ -77,7 +77,7 @@ class Elements:
 
     # What is asked for.
 
-    def exact(self, node: Node, index: Index = ()) -> Value:
+    def exact(self, node: Node, index: Index = ()) -> Expression:
         """Return an element as it is in memory: within the range of its type."""
         value = self.element(node, index)
         low, high = bounds(node.dtype)
@@ -92,7 +92,7 @@ class Elements:
         """Return all elements, the last axis first."""
         return [self.exact(node, tuple(map(number, at))).text for at in np.ndindex(*node.shape)]
 
-    def element(self, node: Node, index: Index) -> Value:
+    def element(self, node: Node, index: Index) -> Expression:
         """Return an element of a node; an int64 may have left its range, as in an endless type."""
         key = (node.serial, tuple(i.text for i in index))
         found = self.known(key)
@@ -103,16 +103,16 @@ class Elements:
 
     # Leaves.
 
-    def _input(self, node: Node, index: Index) -> Value:
+    def _input(self, node: Node, index: Index) -> Expression:
         name, ends = node.attr, bounds(node.dtype)
         if not node.shape:
-            return Value(name, *ends)
+            return Expression(name, *ends)
         flat = self._flat(node.shape, index).text
         return self.assign(f"{name}.item({flat})" if node.size > UNROLLED else f"{name}[{flat}]", *ends)
 
     _scalar = _input
 
-    def _table(self, node: Node, index: Index) -> Value:
+    def _table(self, node: Node, index: Index) -> Expression:
         table = self.graph.tables[node.attr]
         whole = table.dtype.kind == "i" and table.size
         ends = (int(table.min()), int(table.max())) if whole else bounds(table.dtype)
@@ -123,23 +123,23 @@ class Elements:
         self.globals.setdefault(name, table.ravel().tolist())
         return self.assign(f"{name}[{flat}]", *ends)
 
-    def _const(self, node: Node, index: Index) -> Value:
+    def _const(self, node: Node, index: Index) -> Expression:
         value = node.attr
         if node.dtype.kind == "i":
             return number(int(value))
         if node.dtype.kind == "b":
-            return Value(str(bool(value)), int(value), int(value))
-        return Value(f"({value!r})") if np.isfinite(value) else Value(self.shared("float", float(value)))
+            return Expression(str(bool(value)), int(value), int(value))
+        return Expression(f"({value!r})") if np.isfinite(value) else Expression(self.shared("float", float(value)))
 
-    def _count(self, node: Node, index: Index) -> Value:
+    def _count(self, node: Node, index: Index) -> Expression:
         return index[-1]
 
-    def _row(self, node: Node, index: Index) -> Value:
+    def _row(self, node: Node, index: Index) -> Expression:
         return number(0)
 
     # Structure: where an element comes from.
 
-    def _flat(self, shape: tuple[int, ...], index: Index) -> Value:
+    def _flat(self, shape: tuple[int, ...], index: Index) -> Expression:
         """Return the place of an element in memory; an index of the first axis may count from the end."""
         known, texts, stride = 0, [], 1
         for axis in reversed(range(len(shape))):
@@ -150,16 +150,16 @@ class Elements:
                 at = at if axis == 0 else self._from_front(at, shape[axis])
                 texts.append(at.text if stride == 1 else f"{at.text} * {stride}")
             stride *= shape[axis]
-        return Value(" + ".join([*texts, str(known)] if known else texts)) if texts else number(known)
+        return Expression(" + ".join([*texts, str(known)] if known else texts)) if texts else number(known)
 
-    def _from_front(self, index: Value, width: int) -> Value:
+    def _from_front(self, index: Expression, width: int) -> Expression:
         if index.known is not None:
             return number(index.known % width)
         if index.low >= 0:
             return index
         return self.assign(f"{index.text} + {width} if {index.text} < 0 else {index.text}", 0, max(index.high, width))
 
-    def _reshape(self, node: Node, index: Index) -> Value:
+    def _reshape(self, node: Node, index: Index) -> Expression:
         source = node.args[0]
         wide = [at for at, n in zip(index, node.shape, strict=True) if n > 1]
         if [n for n in source.shape if n > 1] == [n for n in node.shape if n > 1]:
@@ -168,13 +168,13 @@ class Elements:
         flat = self._flat(node.shape, index)
         if flat.known is not None:
             return self.element(source, tuple(map(number, map(int, np.unravel_index(flat.known, source.shape)))))
-        flat, parts = self.assign(flat.text, 0), list[Value]()
+        flat, parts = self.assign(flat.text, 0), list[Expression]()
         for n in reversed(source.shape[1:]):
             parts.append(self.assign(f"{flat.text} % {n}", 0, n - 1))
             flat = self.assign(f"{flat.text} // {n}", 0)
         return self.element(source, (flat, *reversed(parts))[: len(source.shape)])
 
-    def _slice(self, node: Node, index: Index) -> Value:
+    def _slice(self, node: Node, index: Index) -> Expression:
         return self.element(
             node.args[0],
             tuple(
@@ -185,10 +185,10 @@ class Elements:
             ),
         )
 
-    def _spread(self, node: Node, index: Index) -> Value:
+    def _spread(self, node: Node, index: Index) -> Expression:
         return self.element(node.args[0], narrowed(index, node.args[0].shape))
 
-    def _concat(self, node: Node, index: Index) -> Value:
+    def _concat(self, node: Node, index: Index) -> Expression:
         at = index[node.attr].known
         if at is None:
             return self._picked(node, index)
@@ -198,14 +198,14 @@ class Elements:
             at -= part.shape[node.attr]
         raise Untraceable("an index out of range")
 
-    def _picked(self, node: Node, index: Index) -> Value:
+    def _picked(self, node: Node, index: Index) -> Expression:
         """Read an element at an index that is not known out of all of them."""
         flat = self._flat(node.shape, index).text
         if node.size > UNROLLED:
             return self.assign(f"{self.array(node)}.item({flat})", *bounds(node.dtype))
         return self.assign(f"({', '.join(self.elements(node))},)[{flat}]", *bounds(node.dtype))
 
-    def _gather(self, node: Node, index: Index) -> Value:
+    def _gather(self, node: Node, index: Index) -> Expression:
         source, places = node.args
         axis, count = node.attr, len(places.shape)
         at = self.exact(places, index[axis : axis + count])
@@ -213,11 +213,11 @@ class Elements:
             at = self._from_front(at, source.shape[axis])
         return self.element(source, (*index[:axis], at, *index[axis + count :]))
 
-    def _along(self, node: Node, index: Index) -> Value:
+    def _along(self, node: Node, index: Index) -> Expression:
         source, places = node.args
         return self.element(source, (*index[:-1], self._from_front(self.exact(places, index), source.shape[-1])))
 
-    def _put(self, node: Node, index: Index) -> Value:
+    def _put(self, node: Node, index: Index) -> Expression:
         source, new, *places = node.args
         ats = [self._from_front(self.exact(place), n) for place, n in zip(places, node.shape, strict=True)]
         if all(at.known is not None and i.known is not None for at, i in zip(ats, index, strict=True)):
@@ -227,7 +227,7 @@ class Elements:
         test = " and ".join(f"{at.text} == {i.text}" for at, i in zip(ats, index, strict=True))
         return self.assign(f"{value.text} if {test} else {old.text}", *bounds(node.dtype))
 
-    def _branch(self, node: Node, index: Index) -> Value:
+    def _branch(self, node: Node, index: Index) -> Expression:
         condition, new, old = node.args
         test = self.exact(condition, narrowed(index, condition.shape)).text
         value = self.assign(self.exact(old, narrowed(index, old.shape)).text, *bounds(node.dtype))
@@ -235,7 +235,7 @@ class Elements:
             self.line(f"{value.text} = {self.exact(new, narrowed(index, new.shape)).text}")
         return value
 
-    def _view(self, node: Node, index: Index) -> Value:
+    def _view(self, node: Node, index: Index) -> Expression:
         source, last = node.args[0], index[-1]
         old, new = source.dtype.itemsize, node.dtype.itemsize
         if last.known is None:
@@ -255,10 +255,10 @@ class Elements:
 
     # Along the last axis.
 
-    def _sort(self, node: Node, index: Index) -> Value:
+    def _sort(self, node: Node, index: Index) -> Expression:
         return self._picked_of(node, index, "sorted((%s,))")
 
-    def _picked_of(self, node: Node, index: Index, form: str) -> Value:
+    def _picked_of(self, node: Node, index: Index, form: str) -> Expression:
         key = (node.serial, "row", tuple(i.text for i in index[:-1]))
         row = self.known(key)
         if row is None:
@@ -268,7 +268,7 @@ class Elements:
             row = self.scopes[-1][key] = self.assign(form % ", ".join(each))
         return self.assign(f"{row.text}[{index[-1].text}]", *bounds(node.dtype))
 
-    def _reduce(self, node: Node, index: Index) -> Value:
+    def _reduce(self, node: Node, index: Index) -> Expression:
         source, name = node.args[0], node.attr
         if source.size > UNROLLED:
             key = (node.serial, "whole")
@@ -286,7 +286,7 @@ class Elements:
             return self.assign({"any": " or ", "all": " and "}[name].join(texts), 0, 1)
         return self.assign(f"{name}({', '.join(texts)})", *bounds(node.dtype))
 
-    def _search(self, node: Node, index: Index) -> Value:
+    def _search(self, node: Node, index: Index) -> Expression:
         table, x = node.args
         if table.op != "table":
             raise Untraceable("a search in what is no table")
@@ -296,7 +296,7 @@ class Elements:
 
     # Element by element.
 
-    def _call(self, node: Node, index: Index) -> Value:
+    def _call(self, node: Node, index: Index) -> Expression:
         function = self.function(node.attr)
         value = self.element(node.args[0], index)
         if value.known is not None:
@@ -304,7 +304,7 @@ class Elements:
         name = self.shared(node.attr, function)
         return self.assign(f"{name}({value.text})", *bounds(node.dtype))
 
-    def _computed(self, node: Node, index: Index) -> Value:
+    def _computed(self, node: Node, index: Index) -> Expression:
         ring = node.op in RING and node.dtype.kind == "i"
         read = self.element if ring else self.exact
         values = [read(arg, narrowed(index, arg.shape)) for arg in node.args]

@@ -11,7 +11,7 @@ from theorybench.envs.core.compiled.graph import Node, Untraceable
 UNKNOWN = (-(2**200), 2**200)
 
 
-class Value(NamedTuple):
+class Expression(NamedTuple):
     """An expression without operators outside of brackets, and the integers between which it lies."""
 
     text: str
@@ -24,12 +24,12 @@ class Value(NamedTuple):
         return self.low if self.low == self.high else None
 
 
-Index = tuple[Value, ...]
+Index = tuple[Expression, ...]
 
 
-def number(value: int) -> Value:
+def number(value: int) -> Expression:
     """Return an integer that is known."""
-    return Value(f"({value})" if value < 0 else str(value), value, value)
+    return Expression(f"({value})" if value < 0 else str(value), value, value)
 
 
 def bounds(dtype: np.dtype) -> tuple[int, int]:
@@ -68,7 +68,7 @@ def narrowed(index: Index, shape: tuple[int, ...]) -> Index:
     return tuple(number(0) if n == 1 else at for at, n in zip(own, shape, strict=True))
 
 
-def written(node: Node, values: list[Value]) -> Value:
+def written(node: Node, values: list[Expression]) -> Expression:
     """Write an operation on elements: not a name, but an expression that is to have one.
 
     Raises:
@@ -78,10 +78,10 @@ def written(node: Node, values: list[Value]) -> Value:
     if kind == "i" and op in _ARITHMETIC and all(value.known is not None for value in values):
         return number(_ARITHMETIC[op](values[0].low, values[1].low))
     low, high = _range(op, values, *bounds(node.dtype)) if kind == "i" else bounds(node.dtype)
-    return Value(_text(node, values), low, high)
+    return Expression(_text(node, values), low, high)
 
 
-def _text(node: Node, values: list[Value]) -> str:
+def _text(node: Node, values: list[Expression]) -> str:
     op, dtype, bits = node.op, node.dtype, 8 * node.dtype.itemsize
     a, b, c = (*(value.text for value in values), "", "")[:3]
     if op in ("lshift", "rshift"):
@@ -117,20 +117,20 @@ def _text(node: Node, values: list[Value]) -> str:
     return forms[op]
 
 
-def converted(value: Value, old: np.dtype, new: np.dtype) -> Value:
+def converted(value: Expression, old: np.dtype, new: np.dtype) -> Expression:
     """Write a value as one of another type; an integer is brought into the range of its type where that matters."""
     text, (low, high) = value.text, bounds(new)
     if new.kind == "b":
-        return Value(f"{text} != 0", 0, 1)
+        return Expression(f"{text} != 0", 0, 1)
     if new.kind == "f":
-        return Value(f"float({text})")
+        return Expression(f"float({text})")
     if old.kind == "b":
-        return Value(f"1 if {text} else 0", 0, 1)
+        return Expression(f"1 if {text} else 0", 0, 1)
     inside = f"{low // 2} <= {text} <= {high // 2}"
-    return Value(f"int({text}) if {inside} else cast({text}, 'i{new.itemsize}')", low, high)
+    return Expression(f"int({text}) if {inside} else cast({text}, 'i{new.itemsize}')", low, high)
 
 
-def _range(op: str, values: list[Value], low: int, high: int) -> tuple[int, int]:
+def _range(op: str, values: list[Expression], low: int, high: int) -> tuple[int, int]:
     """Return the integers between which the result of an operation lies, in an endless type."""
     (a, b), (c, d) = values[0][1:], (values[1] if len(values) > 1 else values[0])[1:]
     if op == "add":
