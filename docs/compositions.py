@@ -89,7 +89,8 @@ def measure(results: Path) -> None:
     for (agent, network, task), shares in found.items():
         interval = mean_interval(np.array(shares))
         row = {"agent": agent, "network": network, "task": task, "runs": len(shares)}
-        rows.append(row | {"share": interval.value, "low": interval.low, "high": interval.high})
+        low, high = max(interval.low, 0.0), min(interval.high, 1.0)
+        rows.append(row | {"share": interval.value, "low": low, "high": high})
     data.write(NAME, {"provenance": data.here(), NAME: rows})
 
 

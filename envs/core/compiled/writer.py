@@ -72,7 +72,8 @@ class Writer(Statements):
         return Value(f"({text})" if text.startswith("-") else text, 0, known)
 
     def _count(self, node: Node, indices: tuple[Value, ...]) -> Value:
-        return indices[-1]
+        place = indices[-1]  # a number of Python's would not wrap around where the function is run as Python
+        return place if place.number is not None else self.assign(f"np.int64({place.text})", place)
 
     def _row(self, node: Node, indices: tuple[Value, ...]) -> Value:
         return Value("i")

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.environments.canvas import GOOD, SAID, Cell, CellRow
 from theorybench.envs.core.environments.render import (
-    RENDERERS,
     Renderer,
     Scene,
     ansi,
@@ -28,6 +27,7 @@ from theorybench.envs.core.environments.render import (
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.curriculum.countdown.render import CountdownRenderer
+from theorybench.envs.lazy import REGISTERED, Registered, path_of
 
 
 def test_a_setting_may_draw_its_own(toys: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_a_setting_may_draw_its_own(toys: ModuleType, monkeypatch: pytest.Monkey
     class DrawnToo(Drawn):
         pass
 
-    monkeypatch.setitem(RENDERERS, Drawn, Drawing())
+    monkeypatch.setitem(REGISTERED, path_of(Drawn), Registered(Drawn, None, Drawing()))
     assert isinstance(renderer_of(DrawnToo()), Drawing) and not isinstance(renderer_of(toys.TwoArms()), Drawing)
     assert type(renderer_of(lookup("TheoryBench/Countdown-v0").make_setting({}))) is CountdownRenderer
     batch = Batch(Drawn(), 3, np)
