@@ -8,7 +8,7 @@ import numpy as np
 from theorybench.envs.core.checks.dynamics import EPISODES, some_actions
 from theorybench.envs.core.compiled.graph import Untraceable
 from theorybench.envs.core.compiled.program import find, has_numba
-from theorybench.envs.core.compiled.stepping import Choice, Shown, Stepped
+from theorybench.envs.core.compiled.stepping import Choice, ShownArrays, Stepped
 from theorybench.envs.core.environments.batch import ALL, Batch
 from theorybench.envs.core.errors import require
 from theorybench.envs.core.setting import Setting
@@ -69,8 +69,8 @@ def _compare(setting: Setting, options: dict[str, Any], seed: int) -> None:
 def _in_numpy(batch: Batch, actions: np.ndarray) -> Stepped:
     """Do what a compiled step does by the steps of the batch."""
 
-    def shown() -> Shown:
-        return Shown(batch.observe(), batch.state.prompt.copy(), batch.masks())
+    def shown() -> ShownArrays:
+        return ShownArrays(batch.observe(), batch.state.prompt.copy(), batch.masks())
 
     rewards, terminated, invalid = batch.step(actions)
     over, final = np.flatnonzero(terminated), None
@@ -84,7 +84,7 @@ def _in_numpy(batch: Batch, actions: np.ndarray) -> Stepped:
 def _arrays(stepped: Any, batch: Batch) -> Iterator[tuple[str, np.ndarray]]:
     """Yield everything that a step gives and leaves behind."""
     for name, value in stepped._asdict().items():
-        parts = value._asdict() if isinstance(value, Shown) else {"": value}
+        parts = value._asdict() if isinstance(value, ShownArrays) else {"": value}
         yield from ((f"{name} {part}".strip(), array) for part, array in parts.items() if array is not None)
     yield from ((f"state.{name}", array) for name, array in batch.state._asdict().items())
     yield from (("steps", batch.steps), ("ended", batch.ended))

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
-from theorybench.envs.core.compiled.statements import UNROLLED, Place, Value, number
+from theorybench.envs.core.compiled.statements import UNROLLED, StoredAt, Value, number
 from theorybench.envs.core.compiled.symbolic import Array
-from theorybench.envs.core.compiled.trace import Shown, Traced
+from theorybench.envs.core.compiled.trace import ShownNodes, Traced
 from theorybench.envs.core.compiled.writer import Writer
 
 _HEAD = '''"""One step of many environments, written by theorybench.envs.core.compiled; do not edit."""
@@ -77,7 +77,7 @@ def write(traced: Traced, actions: int) -> str:
     arguments += [*(f"final_{name}" for name in shown), *fields, "mixed", "episodes", "keys", "steps", "stage", "hint"]
     arguments += ["world", *(f"table{i}" for i in range(len(traced.graph.tables)))]
     try:
-        body = _Step(traced, actions).write()
+        body = _StepSource(traced, actions).write()
     except RecursionError as error:
         raise Untraceable("too long a chain of operations") from error
     functions = "".join(_function(name, function) for name, function in sorted(traced.graph.functions.items()))
@@ -95,7 +95,7 @@ def _function(name: str, function: Callable[[Any], Any]) -> str:
     return f"@njit\ndef {name}(z):\n{lines}\n\n\n"
 
 
-class _Step:
+class _StepSource:
     def __init__(self, traced: Traced, actions: int) -> None:
         self.traced, self.all = traced, traced.graph.const(True, (actions,), np.bool_)
         self.writer = Writer(traced.graph, traced.roots)
@@ -155,7 +155,7 @@ class _Step:
             elif puts is None:
                 writer.keep(new)
         for i, old, new, puts in written:
-            place = Place(f"state{i}", new.size)
+            place = StoredAt(f"state{i}", new.size)
             if i in ready:
                 for linear, value in enumerate(ready[i]):
                     writer.line(f"{writer.address(place, linear)} = {value.text}")
@@ -166,13 +166,13 @@ class _Step:
             writer.place(old, None)
             writer.place(new, place)
 
-    def _show(self, shown: Shown, state: tuple[Node, ...], prefix: str) -> None:
+    def _show(self, shown: ShownNodes, state: tuple[Node, ...], prefix: str) -> None:
         """Write what an environment shows into the arrays that are returned."""
         writer = self.writer
         prompt = state[self.traced.state._fields.index("prompt")]  # type: ignore[attr-defined]
         writer.line(f"{prefix}prompts[np.uint64(i)] = {writer.element(prompt, ()).text}")
-        writer.store(shown.observation, Place(f"{prefix}observations", shown.observation.size))
-        writer.store(self.all if shown.mask is None else shown.mask, Place(f"{prefix}masks", self.all.size))
+        writer.store(shown.observation, StoredAt(f"{prefix}observations", shown.observation.size))
+        writer.store(self.all if shown.mask is None else shown.mask, StoredAt(f"{prefix}masks", self.all.size))
 
     def _begin(self) -> None:
         """Write the beginning of the next episode."""
@@ -182,7 +182,7 @@ class _Step:
         scalars = [None if node.shape else writer.element(node, ()) for node in traced.fresh]
         for i, node in enumerate(traced.fresh):
             if node.shape and node.size:
-                place = Place(f"state{i}", node.size)
+                place = StoredAt(f"state{i}", node.size)
                 writer.store(node, place)
                 if node.op != "const" and node.size > UNROLLED:
                     writer.place(node, place)

@@ -26,7 +26,7 @@ class Value(NamedTuple):
     number: int | None = None  # its value, where it is a known index
 
 
-class Place(NamedTuple):
+class StoredAt(NamedTuple):
     """Where an array stands in memory: a part of an array, or a row of one that all environments have a row of."""
 
     name: str
@@ -108,33 +108,33 @@ class Statements(ABC):
 
     # Places in memory.
 
-    def place(self, node: Node, place: Place | None) -> None:
+    def place(self, node: Node, place: StoredAt | None) -> None:
         """Say where an array stands from now on; None for nowhere."""
         self.scopes[-1].known[id(node), "place"] = place or "gone"
 
-    def _load(self, node: Node, place: Place, indices: tuple[Value, ...]) -> Value:
+    def _load(self, node: Node, place: StoredAt, indices: tuple[Value, ...]) -> Value:
         linear = self._linear(node.shape, indices)
         return self.assign(self._text(place, linear), linear)
 
-    def _text(self, place: Place, linear: Value) -> str:
+    def _text(self, place: StoredAt, linear: Value) -> str:
         at = self._sum(linear, place.offset)
         if not place.row:
             return f"{place.name}[{at.text}]"
         start = "i" if place.row == 1 else f"i * {place.row}"
         return f"{place.name}[np.uint64({start if at.number == 0 else f'{start} + {at.text}'})]"
 
-    def address(self, place: Place, linear: int) -> str:
+    def address(self, place: StoredAt, linear: int) -> str:
         """Return how an element of a place is named."""
         return self._text(place, number(linear))
 
-    def keep(self, node: Node) -> Place:
+    def keep(self, node: Node) -> StoredAt:
         """Write a whole array into memory of this function, and return where it stands."""
         known = self._known((id(node), "place"))
-        if isinstance(known, Place):
+        if isinstance(known, StoredAt):
             return known
         name = self.name("kept")
         self.scratch.append(f"{name} = np.empty({max(node.size, 1)}, np.{node.dtype.name})")
-        place, target = Place(name, 0), self.scopes[: self._floor + 1][-1]
+        place, target = StoredAt(name, 0), self.scopes[: self._floor + 1][-1]
         with self.at(self._floor):
             if node.op == "sort":
                 self.store(node.args[0], place)
@@ -148,7 +148,7 @@ class Statements(ABC):
         target.known[id(node), "place"] = place
         return place
 
-    def store(self, node: Node, place: Place) -> None:
+    def store(self, node: Node, place: StoredAt) -> None:
         """Write a whole array to a place."""
         if self._placed(node):
             self._store_each(node, place)
@@ -171,7 +171,7 @@ class Statements(ABC):
             self._store_each(node, place)
 
     def _store_each(
-        self, node: Node, place: Place, shape: tuple[int, ...] | None = None, starts: tuple[int, ...] | None = None
+        self, node: Node, place: StoredAt, shape: tuple[int, ...] | None = None, starts: tuple[int, ...] | None = None
     ) -> None:
         """Write a whole array, element by element, into an array of some shape from some place on."""
         whole, origin = shape or node.shape, starts or (0,) * len(node.shape)
@@ -183,14 +183,14 @@ class Statements(ABC):
             linear = self._linear(whole, tuple(number(i + o) for i, o in zip(index, origin, strict=True)))
             self.line(f"{self._text(place, linear)} = {value.text}")
 
-    def write_element(self, node: Node, place: Place) -> None:
+    def write_element(self, node: Node, place: StoredAt) -> None:
         """Write the element that a `put` replaces, where the rest of the array stands already."""
         indices = tuple(self._wrapped(self.element(i, ()), n) for i, n in zip(node.args[2:], node.shape, strict=True))
         value = self.element(node.args[1], ())
         self.line(f"{self._text(place, self._linear(node.shape, indices))} = {value.text}")
 
     def _store_loop(
-        self, node: Node, place: Place, whole: tuple[int, ...], origin: tuple[int, ...], indices: tuple[Value, ...]
+        self, node: Node, place: StoredAt, whole: tuple[int, ...], origin: tuple[int, ...], indices: tuple[Value, ...]
     ) -> None:
         if len(indices) == len(node.shape):
             shifted = tuple(self._sum(i, o) for i, o in zip(indices, origin, strict=True))
@@ -206,7 +206,7 @@ class Statements(ABC):
             self._store_loop(node, place, whole, origin, (*indices, Value(name, depth)))
 
     def _placed(self, node: Node) -> bool:
-        return isinstance(self._known((id(node), "place")), Place)
+        return isinstance(self._known((id(node), "place")), StoredAt)
 
     # Indices.
 

@@ -21,7 +21,7 @@ PATIENCE = 2.0
 _POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and size
 
 
-class Shown(NamedTuple):
+class ShownArrays(NamedTuple):
     """What environments show; arrays of n rows."""
 
     observations: np.ndarray  # (n, tokens) of the observation's type
@@ -35,8 +35,8 @@ class Stepped(NamedTuple):
     rewards: np.ndarray  # float64 (n,)
     terminated: np.ndarray  # bool (n,)
     invalid: np.ndarray  # bool (n,)
-    final: Shown | None  # after the action; None where no episode ended
-    shown: Shown  # after the beginning of the next episodes
+    final: ShownArrays | None  # after the action; None where no episode ended
+    shown: ShownArrays  # after the beginning of the next episodes
 
 
 class Columns(NamedTuple):
@@ -119,10 +119,10 @@ class Bound:
         held = [*(field.reshape(-1) for field in columns.state), columns.mixed, columns.episodes, columns.keys]
         self._arguments = (*held, columns.steps, *options, np.int64(setting.world), *program.tables)
 
-    def _shown(self) -> Shown:
+    def _shown(self) -> ShownArrays:
         """Make arrays for what environments show."""
         tokens, masks = (self._n, self._tokens), (self._n, self._actions)
-        return Shown(np.empty(tokens, self._dtype), np.empty(self._n, np.int64), np.empty(masks, np.bool_))
+        return ShownArrays(np.empty(tokens, self._dtype), np.empty(self._n, np.int64), np.empty(masks, np.bool_))
 
     def move(self, actions: np.ndarray, threads: int) -> Stepped:
         """Move all environments by one checked action each, and begin again those that end.

@@ -12,7 +12,7 @@ from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.streams import Stream, Streams, absorb
 
 
-class Shown(NamedTuple):
+class ShownNodes(NamedTuple):
     """What an environment shows of a state."""
 
     observation: Node
@@ -40,7 +40,7 @@ class Moved:
     rewards: Node
     terminated: Node
     legal: Node | None
-    after: Shown
+    after: ShownNodes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Traced(Moved):
     episodes: Node
     key: Node
     fresh: tuple[Node, ...]
-    before: Shown
+    before: ShownNodes
 
     @property
     def roots(self) -> list[Node]:
@@ -172,8 +172,8 @@ def _check(array: Any, shape: tuple[int, ...], dtype: Any) -> None:
         raise Untraceable(f"an output that is no {np.dtype(dtype)} array of shape (n, {shape})")
 
 
-def _shown(setting: Dynamics, state: Any) -> Shown:
+def _shown(setting: Dynamics, state: Any) -> ShownNodes:
     seen, mask = setting.observe(state), setting.action_mask(state)
     if mask is not None:
         _check(mask, (setting.num_actions,), np.bool_)
-    return Shown(seen.node, None if mask is None else mask.node)
+    return ShownNodes(seen.node, None if mask is None else mask.node)

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
-from theorybench.envs.core.compiled.statements import KEPT, UNROLLED, WRITTEN, Place, Statements, Value, number
+from theorybench.envs.core.compiled.statements import KEPT, UNROLLED, WRITTEN, Statements, StoredAt, Value, number
 
 
 class Writer(Statements):
@@ -34,7 +34,7 @@ class Writer(Statements):
         place = self._known((id(node), "place"))
         if place == "gone":
             raise Untraceable("what a step has overwritten")
-        if isinstance(place, Place):
+        if isinstance(place, StoredAt):
             value = self._load(node, place, indices)
         elif self._kept(node):
             value = self._load(node, self.keep(node), indices)
@@ -49,7 +49,7 @@ class Writer(Statements):
         return shared and node.serial not in self._keeping
 
     def _input(self, node: Node, indices: tuple[Value, ...]) -> Value:
-        return self._load(node, Place(node.attr, max(node.size, 1)), indices)
+        return self._load(node, StoredAt(node.attr, max(node.size, 1)), indices)
 
     def _table(self, node: Node, indices: tuple[Value, ...]) -> Value:
         rest = [self._wrapped(index, n) for index, n in zip(indices[1:], node.shape[1:], strict=True)]
