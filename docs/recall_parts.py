@@ -13,7 +13,7 @@ import reference_data as data
 import reference_tables as tables
 from answers import oracle_of, rules_table, setting_link
 from families import families
-from reference_data import Numbers
+from reference_data import Numbers, Row
 
 import theorybench as tb
 from theorybench.agents.policies.catalogue import CATALOGUE
@@ -141,7 +141,7 @@ def network_table(numbers: Numbers, agent: str, *environments: str) -> str:
     """Return the score of each network of an agent at the full length; the best of each environment in bold."""
     labels = labels_of(numbers, agent)
     cells = {(row.agent, row.environment): row for row in numbers.rows if row.agent in labels}
-    best = {place: max(row.score for (_, where), row in cells.items() if where == place) for place in environments}
+    best = {place: _winner([row for (_, where), row in cells.items() if where == place]) for place in environments}
     rows = []
     for label in labels:
         own = [(place, cells.get((label, place))) for place in environments]
@@ -149,7 +149,7 @@ def network_table(numbers: Numbers, agent: str, *environments: str) -> str:
             texts = []
             for place, row in own:
                 text = "" if row is None else _with_interval(row.score, row.low, row.high)
-                texts.append(f"**{text}**" if row is not None and row.score == best[place] else text)
+                texts.append(f"**{text}**" if row is not None and label == best[place] else text)
             rows.append((_network(label), *texts))
     return tables.table(("network", *environments), rows)
 
@@ -166,8 +166,7 @@ def short_table(numbers: Numbers, agent: str, *environments: str) -> str:
     for label in labels_of(numbers, agent):
         own = [found.get((place, label)) for place in environments]
         if any(own):
-            texts = ("" if row is None else _with_interval(row["score"], row["low"], row["high"]) for row in own)
-            rows.append((_network(label), *texts))
+            rows.append((_network(label), *("" if row is None else format_number(row["score"]) for row in own)))
     return tables.table(("network", *environments), rows)
 
 
@@ -181,6 +180,12 @@ def length_table(numbers: Numbers, environment: str, agent: str) -> str:
         if (label, lengths[0]) in found
     ]
     return tables.table(("network", *map(str, lengths)), rows)
+
+
+def _winner(rows: Sequence[Row]) -> str:
+    """Return the label of the best agent, "" where another's interval overlaps its own."""
+    first, *others = sorted(rows, key=lambda row: -row.score)
+    return "" if any(row.high >= first.low for row in others) else first.agent
 
 
 def _network(label: str) -> str:

@@ -3,7 +3,8 @@
 1. Attention is causal and relative: with queries q, keys k, and for each head and distance d a learned vector r_d and a
    learned number b_d, token i attends to token j in proportion to exp(q_i . (k_j + r_{i-j}) / width of a head +
    b_{i-j}) (Shaw et al., arXiv 1803.02155). So what is learnt at one step of a response holds at the next, and what is
-   learnt on short prompts holds on long ones.
+   learnt at one place of a prompt at others; but r_d and b_d of distances that training never shows are not trained,
+   which limits it on prompts that are longer than those of training.
 2. Tokens of the response also have an embedding of their place, 0 at the start, so that what depends on the place can
    be learnt.
 3. Each layer is x + attention(norm(x)), then x + perceptron(norm(x)). The last layer is computed only where an output

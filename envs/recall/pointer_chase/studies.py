@@ -198,7 +198,7 @@ STUDIES: tuple[Study, ...] = (
         source="ours",
         title="What stopping early is worth",
         text="Rules that make some right look-ups and then guess, played on fresh prompts, beside their closed forms. "
-        "Partial progress is hardly rewarded, and with a chain of thought even less.",
+        "Three right look-ups of four earn half, and with a chain of thought much less is earned by any of them.",
         run=Stopping(),
         parameters={"trained": 0},
         seeds=8,
