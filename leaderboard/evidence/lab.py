@@ -28,7 +28,7 @@ SIMULATED_TOGETHER = 4096
 #: Runs that are trained together: more saves no time and costs memory.
 TRAINED_TOGETHER = 64
 #: Trainings whose policies are kept for the next claim that asks for the same.
-TRAININGS_KEPT = 128
+TRAININGS_KEPT = 96
 
 
 def claims(env_id: str) -> list[Claim]:
@@ -81,7 +81,7 @@ def _bound(evidence: E, entry: Entry) -> E:
 
 @functools.lru_cache(maxsize=TRAININGS_KEPT)
 def _trained(env_id: str, setting: Setting, agent: Any, seeds: tuple[int, ...], budget: int) -> tuple[Any, ...]:
-    """Train runs together; return their policies. A training is a function of its arguments: repeated ones are kept."""
+    """Train runs; return their policies. A training is a function of its arguments: repeated ones of networks are kept."""
     return tuple(run.policy for run in train(agent, env_id, setting.parameters, seeds, budget))
 
 
@@ -115,15 +115,13 @@ class TrainingLab:
             AgentError: the agent cannot learn from the setting's feedback.
         """
         agent = self._agent(agent_name, hyperparameters)
-        # Runs that train one at a time are kept one at a time: claims of other numbers of runs share them.
         together = TRAINED_TOGETHER if can_batch_seeds(agent, self.setting) else 1
         parts = [tuple(seeds[i : i + together]) for i in range(0, len(seeds), together)]
+        trained = _trained if together == 1 else _trained.__wrapped__  # tables are learnt quickly, and some are large
         try:
             hash((agent, self.setting))
         except TypeError:  # an agent or a setting of the user's own that may change
             trained = _trained.__wrapped__
-        else:
-            trained = _trained
         return [policy for part in parts for policy in trained(self._id, self.setting, agent, part, budget)]
 
     def trace(

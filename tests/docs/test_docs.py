@@ -1,7 +1,6 @@
 """The generated pages are those that code and reference numbers give now, and the numbers are of what there is now."""
 
 import dataclasses
-import functools
 import inspect
 import re
 import sys
@@ -39,9 +38,8 @@ FAMILIES = {family.name: family for family in families_with_pages()}
 LEARNERS = [name for name in agent_groups.shipped_agents() if agent_groups.kind(name) not in ("References", "Rules")]
 
 
-@functools.cache
 def evidence(family, kind):
-    """The claims or studies of a family, made once: so are the tables of their settings."""
+    """The claims or studies of a family, with settings of their own, whose tables are large: they are not kept."""
     return [one for id in FAMILIES[family].settings for one in getattr(tb, kind)(id)]
 
 
