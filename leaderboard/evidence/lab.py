@@ -81,7 +81,7 @@ def _bound(evidence: E, entry: Entry) -> E:
 
 @functools.lru_cache(maxsize=TRAININGS_KEPT)
 def _trained(env_id: str, setting: Setting, agent: Any, seeds: tuple[int, ...], budget: int) -> tuple[Any, ...]:
-    """Train runs; return their policies. A training is a function of its arguments: repeated ones of networks are kept."""
+    """Train runs; return their policies. A training is a function of its arguments; those of networks are kept."""
     return tuple(run.policy for run in train(agent, env_id, setting.parameters, seeds, budget))
 
 
