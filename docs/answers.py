@@ -5,8 +5,9 @@ from typing import Any
 
 import reference_tables as tables
 
+from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.showing.words import format_number
+from theorybench.leaderboard.showing.words import format_interval, format_number
 
 
 def oracle_of(id: str, parameters: Mapping[str, Any] | None = None) -> Any:
@@ -18,6 +19,11 @@ def oracle_of(id: str, parameters: Mapping[str, Any] | None = None) -> Any:
 def scaled(oracle: Any, value: float) -> float:
     """Return a value as a score: 0 is the reference's, 1 the optimum's."""
     return float((value - oracle.reference_value) / (oracle.optimal_value - oracle.reference_value))
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """Write a value and its interval."""
+    return f"{format_number(value)} {format_interval(Interval(value, low, high))}"
 
 
 def setting_link(id: str) -> str:

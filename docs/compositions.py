@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import reference_data as data
 import reference_tables as tables
+from answers import with_interval
 
 import theorybench as tb
 from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.core.registry import lookup
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.evidence.lab import TrainingLab
-from theorybench.leaderboard.records.store import atomic_write
-from theorybench.leaderboard.showing.words import format_number
 
 NAME = "compositions"
 #: Environments by the names of the page's columns.
@@ -100,10 +100,5 @@ def table(agent: str) -> str:
     rows = []
     for network in TRAINERS[agent][0]:
         own = [kept[network, task] for task in TASKS]
-        rows.append((f"`{network}`", *map(_cell, own)))
+        rows.append((f"`{network}`", *(with_interval(row["share"], row["low"], row["high"]) for row in own)))
     return tables.table(("network", *TASKS), rows)
-
-
-def _cell(row: dict[str, Any]) -> str:
-    share, low, high = (format_number(row[name]) for name in ("share", "low", "high"))
-    return f"{share} [{low}, {high}]"

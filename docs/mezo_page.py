@@ -17,6 +17,7 @@ import theorybench as tb
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.evidence.claim import Claim
 from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.evidence.lab import lab_of
 from theorybench.leaderboard.evidence.mezo import claims, study
 from theorybench.leaderboard.evidence.mezo.cells import (
@@ -37,7 +38,6 @@ from theorybench.leaderboard.evidence.mezo.cells import (
 from theorybench.leaderboard.evidence.mezo.memory import MODELS, OPTIMIZERS, Peaks, peaks
 from theorybench.leaderboard.evidence.report import check_claim, show_study
 from theorybench.leaderboard.records.record import json_value
-from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.showing.pictures import write_pictures
 
 NAME, TITLE = "mezo", "Forward passes alone"

@@ -11,7 +11,7 @@ import compositions
 import numpy as np
 import reference_data as data
 import reference_tables as tables
-from answers import oracle_of, rules_table, setting_link
+from answers import oracle_of, rules_table, setting_link, with_interval
 from families import families
 from reference_data import Numbers, Row
 
@@ -148,7 +148,7 @@ def network_table(numbers: Numbers, agent: str, *environments: str) -> str:
         if any(row for _, row in own):
             texts = []
             for place, row in own:
-                text = "" if row is None else _with_interval(row.score, row.low, row.high)
+                text = "" if row is None else with_interval(row.score, row.low, row.high)
                 texts.append(f"**{text}**" if row is not None and label == best[place] else text)
             rows.append((_network(label), *texts))
     return tables.table(("network", *environments), rows)
@@ -191,10 +191,6 @@ def _winner(rows: Sequence[Row]) -> str:
 def _network(label: str) -> str:
     """Return the name of the network in a label."""
     return f"`{label.partition(', ')[2]}`"
-
-
-def _with_interval(value: float, low: float, high: float) -> str:
-    return f"{format_number(value)} [{format_number(low)}, {format_number(high)}]"
 
 
 def module_text(name: str) -> str:

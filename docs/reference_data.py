@@ -13,12 +13,12 @@ from theorybench.agents.policies.shown import SEES
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.evidence.study import StudyResult
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.comparing.board import Board, EnvironmentBoard
 from theorybench.leaderboard.comparing.divisions import Division
 from theorybench.leaderboard.comparing.ranking import RESOLUTION, Rank
 from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
 from theorybench.leaderboard.records.record import Record
-from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.running.config import list_suites, named_suite
 from theorybench.leaderboard.running.provenance import git_commit, hardware, versions
 from theorybench.leaderboard.showing.pictures import Bar, Ranking, rankings

@@ -19,10 +19,10 @@ from typing import Any, Self
 
 from theorybench.agents.api.agent import missing_modules
 from theorybench.envs.core.errors import ClusterError, ConfigurationError
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.cluster.connection import connect
 from theorybench.leaderboard.cluster.node import Step
 from theorybench.leaderboard.isolation.processes import end_family
-from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.running.matrix import Job
 from theorybench.leaderboard.running.workers import Event, undisturbed, without_main
 

@@ -9,14 +9,13 @@ import importlib.metadata
 import importlib.util
 import json
 import os
-import secrets
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from theorybench.agents.api import GROUP
-from theorybench.envs.kept import kept_folder
+from theorybench.envs.kept import atomic_write, kept_folder
 from theorybench.envs.lazy import REGISTERED
 
 #: The sub-packages whose files decide what is shown.
@@ -36,12 +35,9 @@ def listed(*parts: str) -> Rows:
         if kept["signature"] == signature:
             return dict(kept["rows"])
     rows = _found(parts)
-    with contextlib.suppress(OSError, RuntimeError):  # where nothing can be kept
-        place = _place(parts)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        draft = place.with_name(f".{place.name}-{secrets.token_hex(8)}")
-        draft.write_text(json.dumps({"signature": signature, "rows": rows}), encoding="utf-8")
-        os.replace(draft, place)
+    # Nothing can be kept where the home folder is not known or cannot be written.
+    with contextlib.suppress(OSError, RuntimeError), atomic_write(_place(parts)) as file:
+        json.dump({"signature": signature, "rows": rows}, file)
     return rows
 
 

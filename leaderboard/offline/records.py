@@ -13,9 +13,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, ValidationError, model_validator
 
 from theorybench.envs.core.errors import RecordError
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.records.record import ERROR_LENGTH, Amount, Count, Digest, Name, json_value
 from theorybench.leaderboard.records.schema import Strict, explain
-from theorybench.leaderboard.records.store import alone_with, atomic_write
+from theorybench.leaderboard.records.store import alone_with
 
 #: Name of the file within a folder of results.
 FILE_NAME = "evaluations.jsonl"

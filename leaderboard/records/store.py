@@ -10,7 +10,6 @@ import gc
 import getpass
 import hashlib
 import os
-import secrets
 import shutil
 import sqlite3
 import struct
@@ -18,10 +17,11 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from theorybench.agents.api.agent import missing_modules
 from theorybench.envs.core.errors import ConfigurationError, RecordError
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.records.record import SCHEMA, Record, parse_record, written_record
 from theorybench.leaderboard.records.tables import alike, column_names, flat_record
 
@@ -320,21 +320,6 @@ def read_records(path: str | Path) -> list[dict[str, Any]]:
         RecordError: no store there, or a damaged one.
     """
     return [record.to_dict() for record in load_records(path)]
-
-
-@contextlib.contextmanager
-def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a file for writing that takes its place only when all has been written, and else leaves no trace."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    options: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
-    try:
-        with open(draft, f"x{mode[1:]}", **options) as file:
-            yield file
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -15,8 +15,8 @@ from typing import Any
 
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.registry import lookup, resolve_env
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.records.record import json_value
-from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.reporting import charts
 from theorybench.leaderboard.reporting.card import Beside, Card, make_card
 from theorybench.leaderboard.reporting.probe import Probe, Results

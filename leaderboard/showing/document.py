@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from theorybench.leaderboard.records.store import atomic_write
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.showing.words import (
     cell,
     format_bytes,

@@ -12,9 +12,9 @@ from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.evidence.study import Chart, StudyResult
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import lookup
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.comparing.board import Board
 from theorybench.leaderboard.comparing.ranking import Rank
-from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.showing.charts.layout import chart_key
 from theorybench.leaderboard.showing.ladder_chart import (
     DASHES,

@@ -24,10 +24,11 @@ from theorybench.agents.policies.archive import STORED, Limits, Member, list_mem
 from theorybench.agents.policies.files import MOST_BYTES as MOST_POLICY_BYTES
 from theorybench.agents.policies.files import read_json
 from theorybench.envs.core.errors import BundleError, RecordError
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.records.kept import file_name, policy_file, read_kept, why_not_kept
 from theorybench.leaderboard.records.record import Record, parse_record
 from theorybench.leaderboard.records.schema import Strict, explain
-from theorybench.leaderboard.records.store import RecordStore, atomic_write
+from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.running.provenance import versions
 
 FORMAT, SCHEMA = "theorybench-submission", 1

@@ -10,8 +10,9 @@ from typing import Any
 from theorybench.agents.api.loading import agent_class
 from theorybench.agents.api.presets import SEARCH, parse_presets, presets_file, search_cost
 from theorybench.envs.core.errors import ConfigurationError
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.records.identity import with_values
-from theorybench.leaderboard.records.store import alone_with, atomic_write
+from theorybench.leaderboard.records.store import alone_with
 from theorybench.leaderboard.running.config import Suite
 from theorybench.leaderboard.tuning.search import Tuned
 from theorybench.leaderboard.tuning.tasks import setting_of

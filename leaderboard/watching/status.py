@@ -18,8 +18,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.records.record import Record
-from theorybench.leaderboard.records.store import RecordStore, atomic_write
+from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.running.matrix import Job, Plan, Watcher
 from theorybench.leaderboard.running.workers import Event
 

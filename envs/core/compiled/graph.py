@@ -9,6 +9,26 @@ import numpy as np
 COUNT = 2_147_483_629
 #: The types that arrays may have.
 KINDS = tuple(np.dtype(kind) for kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.float64))
+#: Operations of two elements that Python has a sign for.
+SIGNS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lshift": "<<",
+    "rshift": ">>",
+}
 
 
 class Untraceable(Exception):

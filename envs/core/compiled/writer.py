@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
+from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable
 from theorybench.envs.core.compiled.statements import KEPT, UNROLLED, WRITTEN, Statements, StoredAt, Value, number
 
 
@@ -215,37 +215,18 @@ _COMPUTED = frozenset(
     )
 )
 _JOINED = {"sum": "+", "any": "|", "all": "&"}
-_SIGNS = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "floordiv": "//",
-    "mod": "%",
-    "and": "&",
-    "or": "|",
-    "xor": "^",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "lshift": "<<",
-    "rshift": ">>",
-}
 
 
 def computed(node: Node, values: list[str]) -> str:
     """Write an operation on elements."""
     op, dtype = node.op, node.dtype
-    if op in _SIGNS:
-        text = f"{values[0]} {_SIGNS[op]} {values[1]}"
+    if op in SIGNS:
+        text = f"{values[0]} {SIGNS[op]} {values[1]}"
         if op in ("floordiv", "mod") and dtype.kind != "i":
             raise Untraceable(f"{op} of {dtype}")
         if op in ("lshift", "rshift") and node.args[1].op != "const":
             beyond = "0" if op == "lshift" else f"(-1 if {values[0]} < 0 else 0)"
-            text = f"np.int64({values[0]}) {_SIGNS[op]} {values[1]} if 0 <= {values[1]} < 64 else {beyond}"
+            text = f"np.int64({values[0]}) {SIGNS[op]} {values[1]} if 0 <= {values[1]} < 64 else {beyond}"
         small = dtype.kind == "i" and dtype.itemsize < 8
         return f"np.{dtype.name}({text})" if small else text
     if op == "call":

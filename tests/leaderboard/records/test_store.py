@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.envs.core.errors import RecordError
+from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.records.record import make_record
 from theorybench.leaderboard.records.store import (
     FILE_NAME,
     RecordStore,
-    atomic_write,
     load_jsonl,
     load_records,
     read_records,

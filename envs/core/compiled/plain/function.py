@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
+from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable
 from theorybench.envs.core.compiled.plain.elements import UNROLLED, Elements
-from theorybench.envs.core.compiled.plain.values import SIGNS
 from theorybench.envs.core.compiled.symbolic import Array
 
 #: Functions of more statements are slower than NumPy.

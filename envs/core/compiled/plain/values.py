@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.compiled.graph import Node, Untraceable
+from theorybench.envs.core.compiled.graph import SIGNS, Node, Untraceable
 
 #: The bounds of what is no integer, or may be any.
 UNKNOWN = (-(2**200), 2**200)
@@ -41,25 +41,6 @@ def bounds(dtype: np.dtype) -> tuple[int, int]:
 
 #: Operations whose lower bits depend on the lower bits of what they take alone.
 RING = ("add", "sub", "mul", "and", "or", "xor", "neg", "invert")
-SIGNS = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "floordiv": "//",
-    "mod": "%",
-    "and": "&",
-    "or": "|",
-    "xor": "^",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "lshift": "<<",
-    "rshift": ">>",
-}
 
 
 def narrowed(index: Index, shape: tuple[int, ...]) -> Index:
