@@ -97,6 +97,10 @@ wheel: $(READY) ## build, install elsewhere and try the wheel and the sdist
 bench: $(READY) ## measure speed
 	@for script in benchmarks/[a-z]*.py; do $(BIN)/python "$$script"; done
 
+.PHONY: guard
+guard: $(READY) ## count instructions and memory, and compare them with benchmarks/guard.json
+	$(BIN)/python benchmarks/guard.py
+
 .PHONY: pages
 pages: $(READY) ## measure what the pages of docs/ show (half an hour where there are no results yet), and write them
 	$(BIN)/python docs/measure.py
