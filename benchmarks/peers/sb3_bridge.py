@@ -1,6 +1,5 @@
 """stable-baselines3 and sb3-contrib through our vector bridge, and through their DummyVecEnv of single environments."""
 
-import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -65,8 +64,8 @@ def _steps(envs: Any, n: int) -> Any:
 def _learn(algorithm: Any, envs: Any, n: int) -> Any:
     model = algorithm("MlpPolicy", envs, batch_size=n * STEPS // 4, **OPTIONS)
 
-    def work(learn: Any = functools.partial(model.learn, n * STEPS, reset_num_timesteps=False)) -> int:
-        learn()
+    def work() -> int:
+        model.learn(n * STEPS, reset_num_timesteps=False)
         return n * STEPS
 
     return work
