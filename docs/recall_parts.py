@@ -17,9 +17,9 @@ from reference_data import Numbers, Row
 
 import theorybench as tb
 from theorybench.agents.policies.catalogue import CATALOGUE
-from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.recall.setting import RecallSetting
+from theorybench.leaderboard.comparing.statistics import CLIP, bootstrap_interval, interquartile_mean
 from theorybench.leaderboard.records.kept import policy_file
 from theorybench.leaderboard.records.store import load_records
 from theorybench.leaderboard.showing.pictures import save
@@ -37,7 +37,7 @@ MOST_PROMPTS, RULE_STEPS = 16_384, 22
 TRAINERS = {"rlvr": "from rewards", "imitation": "from right answers"}
 #: Rules whose value at each length is drawn as a ceiling or a level, by environment.
 CEILINGS = {
-    "Keys": ("last-word",),
+    "Keys": ("last-word", "most-frequent"),
     "Last write": ("window-15", "blind"),
     "Bag": ("pooled",),
     "Pointers": ("after-3",),
@@ -96,7 +96,7 @@ def score_at(oracle: Any, policy: Any, length: int) -> float:
 
 
 def measure_lengths(suite: str, lengths: Callable[[RecallSetting], list[int]], results: Path) -> None:
-    """Judge the policies that a suite trained at several lengths, and keep the means over its runs.
+    """Judge the policies that a suite trained at several lengths; keep interquartile means, as leaderboards do.
 
     Args:
         suite: its name.
@@ -118,7 +118,7 @@ def measure_lengths(suite: str, lengths: Callable[[RecallSetting], list[int]], r
             found.setdefault((place, label, length), []).append(score_at(oracle, policy, length))
     rows = []
     for (environment, agent, length), scores in found.items():
-        interval = mean_interval(np.array(scores))
+        interval = bootstrap_interval(interquartile_mean, [np.array(scores)], bounds=CLIP)
         row = {"environment": environment, "agent": agent, "length": length, "runs": len(scores)}
         rows.append(row | {"score": interval.value, "low": interval.low, "high": interval.high})
     data.write(f"{suite}-lengths", {"provenance": data.here(), "lengths": rows})
