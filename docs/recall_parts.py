@@ -1,6 +1,7 @@
 """What the pages of the family recall alone show: how far what architectures learnt on short prompts carries."""
 
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -116,11 +117,15 @@ def measure_lengths(suite: str, lengths: Callable[[RecallSetting], list[int]], r
         oracle, policy = oracles[place], tb.load_policy(file)
         for length in lengths(oracle.setting):
             found.setdefault((place, label, length), []).append(score_at(oracle, policy, length))
+    for place, oracle in oracles.items():
+        for rule, length in itertools.product(CEILINGS.get(place, ()), lengths(oracle.setting)):
+            found[place, f"rule, {rule}", length] = [score_at(oracle, oracle.rules[rule], length)]
     rows = []
     for (environment, agent, length), scores in found.items():
-        interval = bootstrap_interval(interquartile_mean, [np.array(scores)], bounds=CLIP)
         row = {"environment": environment, "agent": agent, "length": length, "runs": len(scores)}
-        rows.append(row | {"score": interval.value, "low": interval.low, "high": interval.high})
+        interval = bootstrap_interval(interquartile_mean, [np.array(scores)], bounds=CLIP)
+        low, high = (interval.value if np.isnan(end) else end for end in interval[1:])  # a rule has one value
+        rows.append(row | {"score": interval.value, "low": low, "high": high})
     data.write(f"{suite}-lengths", {"provenance": data.here(), "lengths": rows})
 
 
@@ -171,12 +176,13 @@ def short_table(numbers: Numbers, agent: str, *environments: str) -> str:
 
 
 def length_table(numbers: Numbers, environment: str, agent: str) -> str:
-    """Return the score of each network of an agent at each length, on one environment."""
+    """Return the score of each network of an agent at each length, on one environment, and below them of rules."""
     found = {key[1:]: row["score"] for key, row in lengths_by(numbers.suite).items() if key[0] == environment}
     lengths = sorted({length for _, length in found})
+    networks, rules = labels_of(numbers, agent), [f"rule, {rule}" for rule in CEILINGS[environment]]
     rows = [
-        (_network(label), *(format_number(found[label, length]) for length in lengths))
-        for label in labels_of(numbers, agent)
+        (f"{'rule ' * (label in rules)}{_network(label)}", *(format_number(found[label, length]) for length in lengths))
+        for label in [*networks, *rules]
         if (label, lengths[0]) in found
     ]
     return tables.table(("network", *map(str, lengths)), rows)

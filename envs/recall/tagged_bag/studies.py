@@ -55,7 +55,7 @@ class Mixing:
             Axis("probability of the right answer", range=(0.2, 1.0)),
             tuple(series),
             points="exact values on the pool of each length",
-            note="Counting a reading of another source as a third of one of its own costs a fifth at 64 readings.",
+            note="Counting a reading of another source as a third of one of its own costs .15 at 64 readings.",
             levels=(Level(1 / one.C, "chance"),),
         )
         return StudyResult(charts=(rules, self._leaks(lab)))
