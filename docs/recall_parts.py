@@ -30,8 +30,8 @@ from theorybench.leaderboard.showing.words import format_number
 SUITE = "architectures"
 #: The suite of language models of usual shapes, and of our networks on compositions and automata.
 USUAL = "transformers"
-#: Prompts of each length on which policies are judged, and how many lengths up to the full one.
-PROMPTS, STEPS = 1024, 6
+#: At how many lengths up to the full one policies are judged.
+STEPS = 6
 #: Prompts of each length on which the rules of a picture are judged, and how many lengths.
 MOST_PROMPTS, RULE_STEPS = 16_384, 22
 #: Who trains the networks: names in the picture's file, words in its title.
@@ -113,7 +113,7 @@ def measure_lengths(suite: str, lengths: Callable[[RecallSetting], list[int]], r
             continue
         place = str(record.env_label)
         if place not in oracles:
-            oracles[place] = oracle_of(record.env_id, {**record.parameters, "pool": PROMPTS})
+            oracles[place] = oracle_of(record.env_id, record.parameters)
         oracle, policy = oracles[place], tb.load_policy(file)
         for length in lengths(oracle.setting):
             found.setdefault((place, label, length), []).append(score_at(oracle, policy, length))
