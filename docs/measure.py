@@ -82,7 +82,7 @@ def measure_suite(name: str, only: str = "") -> None:
         presets = [entry for entry in suite.agents if resolve_agent(entry.agent, **entry.hyperparameters).preset]
         suite = suite.model_copy(update={"agents": presets})
     sweep(suite, folder)
-    keys = plan(suite).keys
+    keys = plan(suite, values=False).keys
     records = [record for record in load_records(folder) if record.key in keys]
     board = make_board(records, title=f"Suite {name}")
     order = [entry.label or entry.id for entry in suite.environments]
@@ -150,7 +150,7 @@ def measure_ladders(name: str, only: str = "") -> None:
         raise TheoryBenchError(f"the suite {name} has no ladder of a setting {only!r}")
     part = suite.model_copy(update={"environments": own})
     sweep(part, folder)
-    keys = plan(part).keys
+    keys = plan(part, values=False).keys
     board = make_board([record for record in load_records(folder) if record.key in keys], title=f"Suite {name}")
     values = ladder_page.numbers_of(part, board)
     if only:
