@@ -42,7 +42,7 @@ OTHERS = {
     "CartPole, gymnasium": Style(LINE_COLOUR, "square", "dash"),
     "CartPole, envpool": Style(LINE_COLOUR, "diamond", "dot"),
     "DeepSea, gymnax": Style(LINE_COLOUR, "triangle-up", "dashdot"),
-    KERNEL: Style(INK, "", "solid"),
+    KERNEL: Style(INK, "line-ew", "solid", 1.5),
 }
 RATES, COSTS = "speed-rates.png", "speed-costs.png"
 SHEET = Sheet(width=3.5, height=2.7, columns=2, dpi=120, font=8.0)
@@ -191,15 +191,16 @@ def _draw_rates(path: Path) -> list[Path]:
     charts, styles = [], []
     x = Axis("environments", "log", ticks=tuple(n for n in sizes if n in (1, 16, 256, 4096, 65536, 1048576)))
     every = [rate for line in (*own.values(), *others.values()) for rate in line.values()]
-    y = Axis("transitions/s", "log", range=(min(every) / 1.5, max(every) * 1.5))
+    y = Axis("transitions/s", "log", range=(min(every) / 1.5, max(every) * 30))  # names stand above
     for family in families().values():
         lines = {short(id): own[short(id)] for id in family.settings if short(id) in own}
         if lines:
-            series = [_series(name, line, "measured") for name, line in (lines | others).items()]
+            series = [_series(name, line) for name, line in (lines | others).items()]
             charts.append(Chart(family.name, x, y, tuple(series)))
             styles.append(group_styles(lines) | OTHERS)
     figure = draw_panels(charts, styles, SHEET._replace(named=False))
-    look: dict[str, Any] = {"frameon": False, "labelcolor": INK, "fontsize": SHEET.font - 1.5, "loc": "lower right"}
+    look: dict[str, Any] = {"frameon": False, "labelcolor": INK, "fontsize": SHEET.font - 1, "loc": "upper left"}
+    look |= {"labelspacing": 0.25, "ncols": 2, "columnspacing": 1.0, "handlelength": 1.6}
     for axes, chart, known in zip(figure.axes, charts, styles, strict=True):
         axes.legend(handles=[group_handle(chart, name, known[name]) for name in chart.groups], **look)
     return [save(figure, path)]
@@ -220,15 +221,15 @@ def _draw_costs(path: Path) -> list[Path]:
     charts, styles = [], []
     for (name, size, what), lines in panels.items():
         values = tuple(sorted({value for line in lines.values() for value in line}))
-        series = tuple(_series(group, line, "measured") for group, line in lines.items())
+        series = tuple(_series(group, line) for group, line in lines.items())
         charts.append(Chart(f"{name}: {what}", Axis(size, "log", ticks=values), Axis("ms", "log"), series))
         styles.append(group_styles(lines))
     return [save(draw_panels(charts, styles, SHEET._replace(height=2.0)), path)]
 
 
-def _series(group: str, line: Mapping[int, float], style: Any) -> Series:
+def _series(group: str, line: Mapping[int, float]) -> Series:
     xs = sorted(line)
-    return Series(group, style, xs, [line[x] for x in xs])
+    return Series(group, "line", xs, [line[x] for x in xs])
 
 
 def measure(pictures: Path, shrink: Any, only: str = "") -> None:
