@@ -131,7 +131,11 @@ def peers_table() -> str:
         else:
             found, ours = row["theirs"], row["ours"]
         unit = row["unit"] if row["unit"] == "seconds" else f"{row['unit']}/s"
-        values = (number(row["our_rate"]), number(row["rate"]), f"{row['ratio']:.2f}")
+        values = (
+            number(row["our_rate"]),
+            number(row["rate"]),
+            f"{'> ' * (row.get('reached', 1) < 1)}{row['ratio']:.2f}",
+        )
         what = row["what"] + (f", n = {row['n']:,}" if row["unit"] == "transitions" else "")
         lines.append((f"{row['peer']} {row['version']}", what, found, ours, unit, *values))
     heads = ("peer", "work", "theirs", "ours", "unit", "our figure", "theirs", "times as fast")

@@ -46,7 +46,7 @@ ORACLE = [
 def stored(tmp_path, monkeypatch):
     """Results of a few benchmarks, and no others."""
     monkeypatch.setattr(speed_page, "RESULTS", tmp_path)
-    monkeypatch.setattr(speed_page, "SHEET", Sheet(width=2, height=1.5, columns=2, dpi=40, font=8.0))
+    monkeypatch.setattr(speed_page, "SHEET", Sheet(width=3.5, height=2.7, columns=2, dpi=40, font=8.0))
     for name, rows in (("environments", ENVIRONMENTS), ("peers", PEERS), ("oracle", ORACLE)):
         values = {"hardware": "a machine", "versions": {"python": "3.11"}, "date": "2026-11-24T00:00:00", "rows": rows}
         (tmp_path / f"{name}.json").write_text(json.dumps(values))

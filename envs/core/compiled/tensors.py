@@ -48,7 +48,8 @@ _OTHERS: dict[str, Any] = {
     "not": torch.logical_not,
     "abs": torch.abs,
 }
-_REDUCED = {"sum": torch.sum, "any": torch.any, "all": torch.all, "max": torch.amax, "min": torch.amin}
+_FUNCTIONS = _SIGNED | _OTHERS
+_REDUCED: dict[str, Any] = {"sum": torch.sum, "any": torch.any, "all": torch.all, "max": torch.amax, "min": torch.amin}
 assert set(_SIGNED) == set(SIGNS)
 
 
@@ -223,7 +224,8 @@ class _Reader:
         return torch.where(there, value.reshape(-1, *[1] * axes), x)
 
     def _branch(self, node: Node, condition: torch.Tensor, new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
-        return torch.where(*(_aligned(x, len(node.shape)) for x in (condition, new, old)))
+        condition, new, old = (_aligned(x, len(node.shape)) for x in (condition, new, old))
+        return torch.where(condition, new, old)
 
     def _view(self, node: Node, x: torch.Tensor) -> torch.Tensor:
         if node.dtype.kind == "b":
@@ -233,10 +235,12 @@ class _Reader:
     # Along the last axis.
 
     def _sort(self, node: Node, x: torch.Tensor) -> torch.Tensor:
-        return torch.sort(x, dim=-1).values
+        ordered: torch.Tensor = torch.sort(x, dim=-1)[0]
+        return ordered
 
     def _reduce(self, node: Node, x: torch.Tensor) -> torch.Tensor:
-        return _REDUCED[node.attr](x, dim=-1).to(_DTYPES[node.dtype])
+        found: torch.Tensor = _REDUCED[node.attr](x, dim=-1)
+        return found.to(_DTYPES[node.dtype])
 
     def _search(self, node: Node, table: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         return torch.searchsorted(table[0].contiguous(), x.contiguous(), side=node.attr)
@@ -244,16 +248,17 @@ class _Reader:
     # Element by element.
 
     def _call(self, node: Node, x: torch.Tensor) -> torch.Tensor:
-        return self._owner._traced.graph.functions[node.attr](x)
+        found: torch.Tensor = self._owner._traced.graph.functions[node.attr](x)
+        return found
 
     def _cast(self, node: Node, x: torch.Tensor) -> torch.Tensor:
         return x.to(_DTYPES[node.dtype])
 
     def _computed(self, node: Node) -> torch.Tensor:
-        function = _SIGNED.get(node.op) or _OTHERS.get(node.op)
-        if function is None:
+        if node.op not in _FUNCTIONS:
             raise Untraceable(f"the operation {node.op}")
-        found = function(*(_aligned(self._known[arg.serial], len(node.shape)) for arg in node.args))
+        values = (_aligned(self._known[arg.serial], len(node.shape)) for arg in node.args)
+        found: torch.Tensor = _FUNCTIONS[node.op](*values)
         return found.to(_DTYPES[node.dtype])
 
 
