@@ -134,7 +134,7 @@ def peers_table() -> str:
         values = (
             number(row["our_rate"]),
             number(row["rate"]),
-            f"{'> ' * (row.get('reached', 1) < 1)}{row['ratio']:.2f}",
+            f"{'> ' * (row.get('reached', row['n']) < row['n'])}{row['ratio']:.2f}",
         )
         what = row["what"] + (f", n = {row['n']:,}" if row["unit"] == "transitions" else "")
         lines.append((f"{row['peer']} {row['version']}", what, found, ours, unit, *values))
