@@ -64,7 +64,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 def short(name: str) -> str:
     """Return a setting's name without what all have: "TreeMarkovChain"."""
-    return name.partition("/")[2].removesuffix("-v0") if "/" in name else name
+    return name.rpartition("/")[2].removesuffix("-v0")
 
 
 def rates(path: str, threads: int = 1) -> dict[str, dict[int, float]]:
@@ -226,7 +226,15 @@ def _draw_costs(path: Path) -> list[Path]:
     for (name, size, what), lines in panels.items():
         values = tuple(sorted({value for line in lines.values() for value in line}))
         series = tuple(_series(group, line) for group, line in lines.items())
-        charts.append(Chart(f"{name}: {what}", Axis(size, "log", ticks=values), Axis("ms", "log"), series))
+        charts.append(
+            Chart(
+                f"{name}: {what}",
+                Axis(size, "log", ticks=values),
+                Axis("ms", "log"),
+                series,
+                points="median of repeats",
+            )
+        )
         styles.append(group_styles(lines))
     return [save(draw_panels(charts, styles, SHEET._replace(height=2.0)), path)]
 
