@@ -1,7 +1,6 @@
 """Exact answers about finite decision problems: the value of any policy, the optimum, and what readings are worth."""
 
 import functools
-import itertools
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from theorybench.envs.core.finite.expansion import Layer, TooLarge, expand
 from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.setting import FiniteSetting
+from theorybench.envs.core.finite.totals import earned, met
 from theorybench.envs.core.finite.walks import HELD, VIEWS, blocks, declared, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
@@ -277,44 +277,11 @@ class FiniteOracle(Oracle[S]):
         begun = np.eye(contexts) if graph.owner is None else np.ones((contexts, 1))
         reach, taken = graph.flow(rows, begun)
         if graph.owner is None or contexts <= MANY:
-            columns = [self.earned(taken, graph)]
-            return np.column_stack(columns if surprise is None else [*columns, self.met(reach, surprise, graph)])
+            columns = [earned(taken, graph)]
+            return np.column_stack(columns if surprise is None else [*columns, met(reach, surprise, graph)])
         sums = self._sums(rows, graph.gains, graph.node, graph.legal)
         sums += [] if surprise is None else [np.where(reach[:, 0] > 0, surprise, 0.0)]
         return np.stack([np.bincount(graph.owner, own * reach[:, 0], contexts) for own in sums], axis=1)
-
-    def met(self, reach: np.ndarray, surprise: np.ndarray, graph: DecisionGraph) -> np.ndarray:
-        """Return the divergence that contexts meet, float64 (C,): weights (P, k) of points, and their own (P,)."""
-        endless, found = np.isinf(surprise), np.zeros(len(self.setting.problem.start))
-        finite = np.where(endless, 0.0, surprise) if endless.any() else surprise
-        for context, part in itertools.chain(*graph.parts):
-            found[context] += finite[part] @ reach[part]
-            if finite is not surprise:  # behind what never happens it is none
-                found[context] += np.where((reach[part] > 0)[endless[part]].any(axis=0), np.inf, 0.0)
-        return found
-
-    def earned(self, taken: np.ndarray, graph: DecisionGraph) -> np.ndarray:
-        """Return what contexts earn, float64 (C, totals), where actions have these weights, float64 (P, A, k)."""
-        problem, beginnings = graph.problem, taken.shape[2]
-        certain = {total: table for total, table in problem.certain.items() if total not in problem.varying}
-        found = np.zeros((len(problem.start), len(problem.totals)))
-        actions = np.zeros((len(problem.start), problem.num_actions))
-        for level, gain, own in zip(graph.depths, graph.gains, graph.parts, strict=True):
-            for context, part in own:
-                here, weight = gain[:, part.start - level.start : part.stop - level.start], taken[part]
-                found[context, problem.varying] += (here.reshape(len(gain), -1) @ weight.reshape(-1, beginnings)).T
-                if not certain:
-                    continue
-                lawful = weight if problem.all_legal else np.where(graph.legal[part, :, None], weight, 0.0)
-                whole = np.ones(len(lawful)) @ lawful.reshape(len(lawful), -1)
-                actions[context] += whole.reshape(-1, beginnings).T
-                for total, table in certain.items():
-                    if len(table) > 1:
-                        found[context, total] += np.einsum("pak,pa->k", lawful, table[graph.node[part]])
-        for total, table in certain.items():
-            if len(table) == 1:
-                found[:, total] = actions @ table[0]
-        return found
 
     def _sums(self, rows: np.ndarray, gains: list[np.ndarray], node: np.ndarray, legal: np.ndarray) -> list[np.ndarray]:
         """Return what a policy's rows (m, A) earn at some points, for each of the problem's totals: float64 (m,).

@@ -7,6 +7,7 @@ import numpy as np
 
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.core.finite.graph import DecisionGraph
+from theorybench.envs.core.finite.totals import earned, met
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.supervision.off_policy_value.setting import GOOD, OffPolicyValue
 from theorybench.envs.supervision.purchases import PurchaseOracle
@@ -51,11 +52,11 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
                 for to in (way,) if depth else (0, 1):
                     arrived = np.bincount(edges.target - level.stop, flow if depth else np.where(good == to, flow, 0.0))
                     reach[to, level.stop : level.stop + len(arrived)] = arrived
-        found = self.earned(taken[:, :, None], graph)
+        found = earned(taken[:, :, None], graph)
         if kl:
             surprises = (self.divergences(own, way[1]) for own, way in zip(rows, self._begun, strict=True))
-            met = [self.met(own[:, None], surprise, graph) for own, surprise in zip(reach, surprises, strict=True)]
-            found = np.column_stack([found, sum(met)])
+            ways = [met(own[:, None], surprise, graph) for own, surprise in zip(reach, surprises, strict=True)]
+            found = np.column_stack([found, sum(ways)])
         return found, rows[0]
 
     @functools.cached_property
