@@ -82,6 +82,7 @@ class Graph:
         self._known: dict[Any, Node] = {}
         self.namespace: Any = None  # what symbolic arrays go through
         self.tables: list[np.ndarray] = []
+        self.limits: dict[str, tuple[int, int]] = {}  # between which inputs lie, where that is known
         self.functions: dict[str, Any] = {}  # of one number
 
     def node(self, op: str, args: tuple[Node, ...], attr: Any, shape: tuple[int, ...], dtype: Any) -> Node:

@@ -17,7 +17,7 @@ from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.kept import kept_folder
 
 #: Functions of this process, by their source.
-_FUNCTIONS: dict[str, Callable[..., bool]] = {}
+_FUNCTIONS: dict[str, Callable[..., tuple[bool, bool]]] = {}
 
 
 class Program(NamedTuple):
@@ -39,7 +39,7 @@ class Program(NamedTuple):
         return self.source in _FUNCTIONS
 
     @property
-    def function(self) -> Callable[..., bool]:
+    def function(self) -> Callable[..., tuple[bool, bool]]:
         """The function; it compiles when it is called for the first time."""
         if self.source not in _FUNCTIONS:
             _FUNCTIONS[self.source] = _load(self.source)
@@ -75,7 +75,7 @@ def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
         try:
             traced = trace(setting, stage, hint)
             tables = tuple(np.ascontiguousarray(table).reshape(-1) for table in traced.graph.tables)
-            held[stage, hint] = Program(write(traced, setting.num_actions), tables, traced.legal is not None)
+            held[stage, hint] = Program(write(traced), tables, traced.legal is not None)
         except Untraceable as error:
             held[stage, hint] = error
     found = held[stage, hint]
@@ -89,7 +89,7 @@ def folder() -> Path:
     return kept_folder() / "compiled"
 
 
-def _load(text: str) -> Callable[..., bool]:
+def _load(text: str) -> Callable[..., tuple[bool, bool]]:
     """Make the function of a source, from a file that numba's cache can stand beside where one can be written."""
     name = f"theorybench_compiled_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
     try:
