@@ -61,7 +61,7 @@ def reach(op: str, values: list[Range], low: int, high: int) -> Range:
         e, f = values[2]
         return min(max(a, c), e), min(max(b, d), f)
     if op == "floordiv" and c > 0:
-        return min(a, a // c), max(b, b // c)
+        return min(a // c, a // d), max(b // c, b // d)
     if op in ("floordiv", "abs"):
         return low, high + 1
     return low, high

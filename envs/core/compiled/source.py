@@ -29,8 +29,17 @@ def insertion_sort(a, start, stop):
 
 
 @njit
-def search_right(a, x):
-    low, high = 0, len(a)
+def between(a, guide, x):
+    parts = len(guide) - 1
+    if parts and 0.0 <= x < 1.0:
+        part = np.int64(x * parts)
+        return guide[part], guide[part + 1]
+    return 0, len(a)
+
+
+@njit
+def search_right(a, guide, x):
+    low, high = between(a, guide, x)
     while low < high:
         middle = (low + high) >> 1
         if x < a[middle]:
@@ -41,8 +50,8 @@ def search_right(a, x):
 
 
 @njit
-def search_left(a, x):
-    low, high = 0, len(a)
+def search_left(a, guide, x):
+    low, high = between(a, guide, x)
     while low < high:
         middle = (low + high) >> 1
         if a[middle] < x:
@@ -82,7 +91,7 @@ def write(traced: Traced) -> str:
     arguments = ["start", "stop", "actions", "rewards", "terminated", *(["invalid"] if traced.legal else []), *shown]
     arguments += [*(f"final_{name}" for name in shown), *(f"state{i}" for i in range(len(traced.held)))]
     arguments += ["mixed", "episodes", "keys", "steps", "stage", "hint", "world"]
-    arguments += [f"table{i}" for i in range(len(traced.graph.tables))]
+    arguments += [*(f"table{i}" for i in range(len(traced.graph.tables))), *(f"guide{i}" for i in searched(traced))]
     try:
         body = source.write()
     except RecursionError as error:
@@ -90,6 +99,18 @@ def write(traced: Traced) -> str:
     functions = "".join(_function(name, function) for name, function in sorted(traced.graph.functions.items()))
     lines = "\n".join("    " + line for line in body)
     return _HEAD.format(options="{options}", functions=functions, arguments=", ".join(arguments), body=lines)
+
+
+def searched(traced: Traced) -> list[int]:
+    """Return the numbers of the tables in which places are searched."""
+    found, seen, left = set[int](), set[int](), traced.roots
+    while left:
+        node = left.pop()
+        if node.serial not in seen:
+            seen.add(node.serial)
+            left += node.args
+            found |= {node.args[0].attr} if node.op == "search" else set()
+    return sorted(found)
 
 
 def _function(name: str, function: Callable[[Any], Any]) -> str:

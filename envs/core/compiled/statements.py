@@ -61,6 +61,10 @@ class Statements(ABC):
         """Return an element of a node, writing what works it out where that has not been written."""
 
     @abstractmethod
+    def unpacked(self, table: Node) -> bool:
+        """Return whether a table is read in its own type."""
+
+    @abstractmethod
     def unrolls(self, node: Node) -> bool:
         """Return whether an array is written out element by element."""
 
@@ -204,7 +208,7 @@ class Statements(ABC):
             return None
         if node.op == "input":
             return StoredAt(node.attr, max(node.size, 1)), number(0)
-        if node.op == "table":
+        if node.op == "table" and self.unpacked(node):
             return StoredAt(f"table{node.attr}", 0), number(0)
         if node.op == "reshape":
             return self.run(node.args[0])
@@ -306,7 +310,7 @@ class Statements(ABC):
             if not -width <= value.number < width:
                 raise Untraceable("an index out of range")
             return number(value.number % width)
-        if 0 <= low and high < width:
+        if low >= 0 and high < width:
             return value
         key = (id(node), "index", value.text, width)
         found = self._known(key)

@@ -18,6 +18,10 @@ FEWEST = 256
 #: compiling costs, about. A function that another environment of the process has compiled is taken at once.
 PATIENCE = 2.0
 
+#: With `compiled=None` no longer source is compiled, in characters: it takes some 5 seconds, and one of half as many more
+#: thirty.
+LONGEST = 20_000
+
 _POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and size
 
 
@@ -93,7 +97,9 @@ class Choice:
             found = find(setting, stage, hint)
         except Untraceable:
             return None
-        return found if self._wanted or self._spent > PATIENCE or found.loaded else None
+        if self._wanted or found.loaded:
+            return found
+        return found if self._spent > PATIENCE and len(found.source) <= LONGEST else None
 
     def waited(self, seconds: float) -> None:
         """Count the processor time of a step in NumPy."""

@@ -52,8 +52,14 @@ class Writer(Statements):
     def _input(self, node: Node, indices: tuple[Value, ...]) -> Value:
         return self._load(node, StoredAt(node.attr, max(node.size, 1)), indices)
 
+    def unpacked(self, table: Node) -> bool:
+        """Return whether a table is read in its own type."""
+        return self.graph.packed(table.attr).dtype == table.dtype
+
     def _table(self, node: Node, indices: tuple[Value, ...]) -> Value:
-        return self._load(node, StoredAt(f"table{node.attr}", 0), indices)
+        linear = self._linear(node.shape, indices)
+        text = self._text(StoredAt(f"table{node.attr}", 0), linear)
+        return self.assign(text if self.unpacked(node) else f"np.{node.dtype.name}({text})", linear)
 
     def _scalar(self, node: Node, indices: tuple[Value, ...]) -> Value:
         return Value(node.attr)
@@ -179,7 +185,7 @@ class Writer(Statements):
     def _search(self, node: Node, indices: tuple[Value, ...]) -> Value:
         table, x = node.args
         value = self.element(x, indices)
-        return self.assign(f"search_{node.attr}(table{table.attr}, {value.text})", value)
+        return self.assign(f"search_{node.attr}(table{table.attr}, guide{table.attr}, {value.text})", value)
 
     def _computed(self, node: Node, indices: tuple[Value, ...]) -> Value:
         values = [self.element(arg, _narrowed(indices, arg.shape)) for arg in node.args]
