@@ -15,6 +15,7 @@ _HEAD = '''"""One step of many environments, written by theorybench.envs.core.co
 
 import numpy as np
 from numba import njit
+from theorybench.envs.core.compiled.memory import copy_row, place, store_word
 
 
 @njit(inline="always")
@@ -28,8 +29,17 @@ def insertion_sort(a, start, stop):
 
 
 @njit
-def search_right(a, x):
-    low, high = 0, len(a)
+def between(a, guide, x):
+    parts = len(guide) - 1
+    if parts and 0.0 <= x < 1.0:
+        part = np.int64(x * parts)
+        return guide[part], guide[part + 1]
+    return 0, len(a)
+
+
+@njit
+def search_right(a, guide, x):
+    low, high = between(a, guide, x)
     while low < high:
         middle = (low + high) >> 1
         if x < a[middle]:
@@ -40,8 +50,8 @@ def search_right(a, x):
 
 
 @njit
-def search_left(a, x):
-    low, high = 0, len(a)
+def search_left(a, guide, x):
+    low, high = between(a, guide, x)
     while low < high:
         middle = (low + high) >> 1
         if a[middle] < x:
@@ -57,32 +67,50 @@ def step({arguments}):
 '''
 
 
-def write(traced: Traced, actions: int) -> str:
+#: Environments that are moved before those among them whose episodes ended begin again: few, so that what they show is
+#: still at hand.
+BLOCK = 256
+
+
+def write(traced: Traced) -> str:
     """Write the function, `{options}` standing for what numba is told.
 
-    It moves environments start..stop - 1 and returns whether an episode ended. From the first that did on, and before
-    it, `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
+    It moves environments start..stop - 1, some after the other, so that none waits for what another one decides: first
+    all are moved, then those whose episode ended begin again. It returns whether an episode ended, and whether an index
+    was out of range, in which case nothing that it wrote means anything. From the first episode that ended on, and
+    before it, `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
 
     Args:
         traced: the setting's step.
-        actions: how many there are.
 
     Raises:
         Untraceable: a step would need what it has overwritten.
     """
-    fields = [f"state{i}" for i in range(len(traced.held))]
-    masked = traced.legal is not None
-    shown = ["observations", "prompts", "masks"]
-    arguments = ["start", "stop", "actions", "rewards", "terminated", *(["invalid"] if masked else []), *shown]
-    arguments += [*(f"final_{name}" for name in shown), *fields, "mixed", "episodes", "keys", "steps", "stage", "hint"]
-    arguments += ["world", *(f"table{i}" for i in range(len(traced.graph.tables)))]
+    source = _StepSource(traced)
+    shown = list(source.widths)
+    arguments = ["start", "stop", "actions", "rewards", "terminated", *(["invalid"] if traced.legal else []), *shown]
+    arguments += [*(f"final_{name}" for name in shown), *(f"state{i}" for i in range(len(traced.held)))]
+    arguments += ["mixed", "episodes", "keys", "steps", "stage", "hint", "world"]
+    arguments += [*(f"table{i}" for i in range(len(traced.graph.tables))), *(f"guide{i}" for i in searched(traced))]
     try:
-        body = _StepSource(traced, actions).write()
+        body = source.write()
     except RecursionError as error:
         raise Untraceable("too long a chain of operations") from error
     functions = "".join(_function(name, function) for name, function in sorted(traced.graph.functions.items()))
     lines = "\n".join("    " + line for line in body)
     return _HEAD.format(options="{options}", functions=functions, arguments=", ".join(arguments), body=lines)
+
+
+def searched(traced: Traced) -> list[int]:
+    """Return the numbers of the tables in which places are searched."""
+    found, seen, left = set[int](), set[int](), traced.roots
+    while left:
+        node = left.pop()
+        if node.serial not in seen:
+            seen.add(node.serial)
+            left += node.args
+            found |= {node.args[0].attr} if node.op == "search" else set()
+    return sorted(found)
 
 
 def _function(name: str, function: Callable[[Any], Any]) -> str:
@@ -96,52 +124,57 @@ def _function(name: str, function: Callable[[Any], Any]) -> str:
 
 
 class _StepSource:
-    def __init__(self, traced: Traced, actions: int) -> None:
-        self.traced, self.all = traced, traced.graph.const(True, (actions,), np.bool_)
-        self.writer = Writer(traced.graph, traced.roots)
+    def __init__(self, traced: Traced) -> None:
+        self.traced, self.writer = traced, Writer(traced.graph, traced.roots)
+        self.widths = {"observations": traced.after.observation.size, "prompts": 1}
+        if traced.after.mask is not None:
+            self.widths["masks"] = traced.after.mask.size
 
     def write(self) -> list[str]:
-        writer, traced = self.writer, self.traced
-        with writer.block("for i in range(start, stop):") as depth:
-            assert depth == 1
-            moved, ended = self._transition()
-            with writer.block(f"if {ended.text} and not any_ended:"):
+        writer = self.writer
+        with writer.block(f"for first in range(start, stop, {BLOCK}):"):
+            writer.line(f"last, count = min(first + {BLOCK}, stop), 0")
+            with writer.block("for i in range(first, last):"):
+                self._transition()
+            with writer.block("if any_ended or count:"):
+                writer.line("since = first if any_ended else start")
                 writer.line("any_ended = True")
-                for name, width in self._widths():
-                    with writer.block(f"for j in range(start * {width}, i * {width}):"):
-                        writer.line(f"final_{name}[j] = {name}[j]")
-            with writer.block("if any_ended:"):
-                self._show(traced.after, traced.moved, "final_")
-            with writer.block(f"if {ended.text}:"):
+                for name, width in self.widths.items():
+                    writer.line(
+                        f"copy_row(final_{name}, since * {width}, {name}, since * {width}, (last - since) * {width})"
+                    )
+            with writer.block("for k in range(count):"):
+                writer.line("i = over[k]")
                 self._begin()
-            with writer.block("else:"):
-                self._show(traced.after, traced.moved, "")
-                for i, value in enumerate(moved):
-                    if value is not None:
-                        writer.line(f"state{i}[np.uint64(i)] = {value.text}")
-                writer.line("steps[np.uint64(i)] += 1")
-        return [*writer.scratch, "any_ended = False", *writer.scopes[0].lines, "return any_ended"]
+        made = [f"any_ended, beyond, over = False, np.zeros(1, np.bool_), np.empty({BLOCK}, np.int64)"]
+        return [*made, *writer.scratch, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
 
-    def _widths(self) -> list[tuple[str, int]]:
-        return [("observations", self.traced.after.observation.size), ("prompts", 1), ("masks", self.all.size)]
-
-    def _transition(self) -> tuple[list[Value | None], Value]:
-        """Write the action; return the new value of each scalar field that changes, and whether the episode ended."""
+    def _transition(self) -> None:
+        """Write the action, and what is shown after it."""
         writer, traced = self.writer, self.traced
         rewards, ended = (writer.element(node, ()).text for node in (traced.rewards, traced.terminated))
         if traced.legal is not None:
             legal = writer.element(traced.legal, ()).text
             writer.line(f"rewards[np.uint64(i)] = {rewards} if {legal} else 0.0")
             writer.line(f"invalid[np.uint64(i)] = not {legal}")
-            over = writer.assign(f"{ended} or not {legal}")
+            ended = writer.assign(f"{ended} or not {legal}").text
         else:
             writer.line(f"rewards[np.uint64(i)] = {rewards}")
-            over = writer.assign(ended)
-        writer.line(f"terminated[np.uint64(i)] = {over.text}")
+        writer.line(f"terminated[np.uint64(i)] = {ended}")
+        writer.line("over[np.uint64(count)] = i")
+        writer.line(f"count += 1 if {ended} else 0")
         pairs = list(zip(traced.held, traced.moved, strict=True))
         values = [writer.element(new, ()) if new is not old and not new.shape else None for old, new in pairs]
         self._arrays(pairs)
-        return values, over
+        self._show(traced.after, traced.moved)
+        self._hold(values)
+        writer.line("steps[np.uint64(i)] += 1")
+
+    def _hold(self, values: list[Value | None]) -> None:
+        """Write the fields that are numbers."""
+        for i, value in enumerate(values):
+            if value is not None:
+                self.writer.line(f"state{i}[np.uint64(i)] = {value.text}")
 
     def _arrays(self, pairs: list[tuple[Node, Node]]) -> None:
         """Write the fields that are arrays and that change: first those that are worked out from old ones."""
@@ -166,13 +199,12 @@ class _StepSource:
             writer.place(old, None)
             writer.place(new, place)
 
-    def _show(self, shown: ShownNodes, state: tuple[Node, ...], prefix: str) -> None:
+    def _show(self, shown: ShownNodes, state: tuple[Node, ...]) -> None:
         """Write what an environment shows into the arrays that are returned."""
-        writer = self.writer
         prompt = state[self.traced.state._fields.index("prompt")]  # type: ignore[attr-defined]
-        writer.line(f"{prefix}prompts[np.uint64(i)] = {writer.element(prompt, ()).text}")
-        writer.store(shown.observation, StoredAt(f"{prefix}observations", shown.observation.size))
-        writer.store(self.all if shown.mask is None else shown.mask, StoredAt(f"{prefix}masks", self.all.size))
+        for name, node in (("observations", shown.observation), ("prompts", prompt), ("masks", shown.mask)):
+            if node is not None:
+                self.writer.store(node, StoredAt(name, self.widths[name]))
 
     def _begin(self) -> None:
         """Write the beginning of the next episode."""
@@ -184,12 +216,10 @@ class _StepSource:
             if node.shape and node.size:
                 place = StoredAt(f"state{i}", node.size)
                 writer.store(node, place)
-                if node.op != "const" and node.size > UNROLLED:
+                if node.op != "const" and not writer.unrolls(node):
                     writer.place(node, place)
-        self._show(traced.before, traced.fresh, "")
-        for i, value in enumerate(scalars):
-            if value is not None:
-                writer.line(f"state{i}[np.uint64(i)] = {value.text}")
+        self._show(traced.before, traced.fresh)
+        self._hold(scalars)
         writer.line("steps[np.uint64(i)] = 0")
 
 

@@ -126,11 +126,12 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         """
         batch, xp = self.batch, self.batch.xp
         actions = batch.actions(actions, self.num_envs)
-        drawn, started = self._drawn(), time.thread_time()
+        drawn = self._drawn()
         stepped = batch.step_and_begin(actions, self._choice)
         if stepped is not None:
             self._keep_last(drawn, actions, stepped.rewards)
             return self._returned(stepped)
+        started = time.thread_time()
         if self.autoreset_mode is AutoresetMode.NEXT_STEP and batch.state is not None and bool(xp.any(batch.ended)):
             rewards, terminated, invalid = self._step_or_reset(actions)
         else:
