@@ -3,25 +3,21 @@
 import datetime
 import importlib.metadata
 import json
-import os
-import platform
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-#: Distributions whose versions matter to speed.
-DISTRIBUTIONS = ("theorybench", "gymnasium", "numpy", "scipy", "numba", "torch")
+from theorybench.envs.kept import atomic_write
+from theorybench.leaderboard.running import provenance
+from theorybench.leaderboard.running.provenance import hardware
 
-
-def hardware() -> str:
-    """Name the processor and its cores."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{models[0] if models else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+#: Distributions whose versions matter to speed, beside those that records name.
+DISTRIBUTIONS = ("gymnasium", "numpy", "scipy", "numba", "torch")
 
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of what is installed."""
-    found = {"python": platform.python_version()}
+    found = provenance.versions()
     for name in DISTRIBUTIONS:
         try:
             found[name] = importlib.metadata.version(name)
@@ -30,11 +26,30 @@ def versions() -> dict[str, str]:
     return found
 
 
-def store(path: Path | None, rows: list[dict[str, Any]]) -> None:
-    """Write rows to a JSON file, where one is named."""
+def store(
+    path: Path | None, rows: Sequence[dict[str, Any]], keep: Callable[[dict[str, Any]], bool] | None = None
+) -> None:
+    """Write rows to a JSON file, where one is named.
+
+    Args:
+        path: of the file, or None.
+        rows: one for each measurement.
+        keep: whether a row that is there stays beside them; None for none.
+    """
     if path is None:
         return
-    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    held = json.loads(path.read_text(encoding="utf-8"))["rows"] if keep and path.exists() else []
+    values = {
+        "hardware": hardware(),
+        "versions": versions(),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "rows": [*filter(keep, held), *map(_rounded, rows)],
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole = {"hardware": hardware(), "versions": versions(), "date": date, "rows": rows}
-    path.write_text(json.dumps(whole, indent=1) + "\n")
+    with atomic_write(path) as file:
+        file.write(json.dumps(values, indent=1) + "\n")
+
+
+def _rounded(row: dict[str, Any]) -> dict[str, Any]:
+    """Keep five digits of numbers."""
+    return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in row.items()}

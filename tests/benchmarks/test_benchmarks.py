@@ -115,6 +115,32 @@ pytestmark = pytest.mark.slow
             ],
         ),
         (
+            "device.py",
+            ["--device", "cpu", "--n", "64", "--steps", "2", "--repeats", "1"],
+            [f"{name:20}eager " for name in ("TreeMarkovChain", "ReasoningTree", "Parity")],
+        ),
+        (
+            "learners.py",
+            ["--repeats", "1"],
+            [f"{setting:22}{'ppo':20}{size:>5}" for setting, size in (("TreeMarkovChain-v0", "L"), ("Parity-v0", "d"))],
+        ),
+        (
+            "guard.py",
+            ["--only", "step TheoryBench/Parity"],
+            ["step TheoryBench/Parity-v0 ", "guard: 1 counted, 0 wrong"],
+        ),
+        (
+            "peers/run.py",
+            ["--only", "gymnasium_cartpole", "reasoning_gym_countdown", "--sizes", "8", "--repeats", "1"],
+            [
+                "gymnasium         single environments: CartPole ",
+                "gymnasium         single environments with the passive checker: CartPole ",
+                "gymnasium         steps: CartPole, NumPy ",
+                "reasoning-gym     prompts: ",
+                "reasoning-gym     answers scored: ",
+            ],
+        ),
+        (
             "turns.py",
             ["--seeds", "1"],
             [f"{name} " for name in ("KFoldComposition", "Countdown", "RelativeBudget")],
