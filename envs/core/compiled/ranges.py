@@ -115,7 +115,7 @@ class Ranges:
         if op == "cast":
             a, b = self.of(args[0])
             return (int(a), int(b)) if node.dtype.kind == "i" else (float(a), float(b))
-        if node.dtype.kind == "f" and op not in ("add", "sub", "mul", "where"):
+        if node.dtype.kind == "f" and op not in ("add", "sub", "mul", "where", "clip"):
             return UNKNOWN
         values = [self.of(arg) for arg in args]
         unknown = any(value == UNKNOWN for value in (values[1:] if op == "where" else values))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
+from theorybench.envs.core.compiled.sorting import sorting
 from theorybench.envs.core.compiled.statements import UNROLLED, StoredAt, Value, number
 from theorybench.envs.core.compiled.symbolic import Array
 from theorybench.envs.core.compiled.trace import ShownNodes, Traced
@@ -16,16 +17,6 @@ _HEAD = '''"""One step of many environments, written by theorybench.envs.core.co
 import numpy as np
 from numba import njit
 from theorybench.envs.core.compiled.memory import copy_row, place, store_word
-
-
-@njit(inline="always")
-def insertion_sort(a, start, stop):
-    for i in range(start + 1, stop):
-        x, j = a[i], i - 1
-        while j >= start and a[j] > x:
-            a[j + 1] = a[j]
-            j -= 1
-        a[j + 1] = x
 
 
 @njit
@@ -97,6 +88,7 @@ def write(traced: Traced) -> str:
     except RecursionError as error:
         raise Untraceable("too long a chain of operations") from error
     functions = "".join(_function(name, function) for name, function in sorted(traced.graph.functions.items()))
+    functions += "".join(sorting(width) + "\n\n" for width in sorted(source.writer.sorted))
     lines = "\n".join("    " + line for line in body)
     return _HEAD.format(options="{options}", functions=functions, arguments=", ".join(arguments), body=lines)
 
@@ -131,11 +123,15 @@ class _StepSource:
             self.widths["masks"] = traced.after.mask.size
 
     def write(self) -> list[str]:
-        writer = self.writer
+        writer, traced = self.writer, self.traced
         with writer.block(f"for first in range(start, stop, {BLOCK}):"):
             writer.line(f"last, count = min(first + {BLOCK}, stop), 0")
             with writer.block("for i in range(first, last):"):
-                self._transition()
+                whole = self._transition()
+            if whole is not None:
+                size = self.widths["observations"]
+                rows = f"first * {size}, {whole}, first * {size}, (last - first) * {size}"
+                writer.line(f"copy_row(observations, {rows})")
             with writer.block("if any_ended or count:"):
                 writer.line("since = first if any_ended else start")
                 writer.line("any_ended = True")
@@ -145,12 +141,21 @@ class _StepSource:
                     )
             with writer.block("for k in range(count):"):
                 writer.line("i = over[k]")
-                self._begin()
+                shown = self._begin()
+            if not shown:
+                with writer.block("for k in range(count):"):
+                    writer.line("i = over[k]")
+                    self._placed(traced.fresh)
+                    self._show(traced.before, traced.fresh, "observations")
         made = [f"any_ended, beyond, over = False, np.zeros(1, np.bool_), np.empty({BLOCK}, np.int64)"]
         return [*made, *writer.scratch, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
 
-    def _transition(self) -> None:
-        """Write the action, and what is shown after it."""
+    def _transition(self) -> str | None:
+        """Write the action, and what is shown after it.
+
+        Returns:
+            The field whose rows are the observations, which are then still to be copied; None for none.
+        """
         writer, traced = self.writer, self.traced
         rewards, ended = (writer.element(node, ()).text for node in (traced.rewards, traced.terminated))
         if traced.legal is not None:
@@ -166,9 +171,12 @@ class _StepSource:
         pairs = list(zip(traced.held, traced.moved, strict=True))
         values = [writer.element(new, ()) if new is not old and not new.shape else None for old, new in pairs]
         self._arrays(pairs)
-        self._show(traced.after, traced.moved)
+        run = writer.run(traced.after.observation)
+        whole = run is not None and run == (StoredAt(run[0].name, self.widths["observations"]), number(0))
+        self._show(traced.after, traced.moved, *(() if whole else ("observations",)), "prompts", "masks")
         self._hold(values)
         writer.line("steps[np.uint64(i)] += 1")
+        return run[0].name if run is not None and whole else None
 
     def _hold(self, values: list[Value | None]) -> None:
         """Write the fields that are numbers."""
@@ -199,28 +207,49 @@ class _StepSource:
             writer.place(old, None)
             writer.place(new, place)
 
-    def _show(self, shown: ShownNodes, state: tuple[Node, ...]) -> None:
-        """Write what an environment shows into the arrays that are returned."""
+    def _show(self, shown: ShownNodes, state: tuple[Node, ...], *names: str) -> None:
+        """Write parts of what an environment shows into the arrays that are returned."""
         prompt = state[self.traced.state._fields.index("prompt")]  # type: ignore[attr-defined]
-        for name, node in (("observations", shown.observation), ("prompts", prompt), ("masks", shown.mask)):
+        nodes = {"observations": shown.observation, "prompts": prompt, "masks": shown.mask}
+        for name in names:
+            node = nodes[name]
             if node is not None:
                 self.writer.store(node, StoredAt(name, self.widths[name]))
 
-    def _begin(self) -> None:
-        """Write the beginning of the next episode."""
+    def _placed(self, fields: tuple[Node, ...]) -> None:
+        """Say that fields stand in the state's memory."""
+        for i, node in enumerate(fields):
+            if node.op != "const":
+                self.writer.place(node, StoredAt(f"state{i}", max(node.size, 1)))
+
+    def _begin(self) -> bool:
+        """Write the beginning of the next episode; return whether the observation is written, too.
+
+        It is not where it is read from rows that have just been written: what waits in a processor's buffers in small
+        pieces is slow to read in larger ones.
+        """
         writer, traced = self.writer, self.traced
         for name, node in (("episodes", traced.episodes), ("keys", traced.key)):
             writer.line(f"{name}[np.uint64(i)] = {writer.element(node, ()).text}")
         scalars = [None if node.shape else writer.element(node, ()) for node in traced.fresh]
+        later = False
         for i, node in enumerate(traced.fresh):
             if node.shape and node.size:
                 place = StoredAt(f"state{i}", node.size)
                 writer.store(node, place)
                 if node.op != "const" and not writer.unrolls(node):
                     writer.place(node, place)
-        self._show(traced.before, traced.fresh)
+                    later = True
+        later = later and _reads(traced.before.observation, traced.fresh)
+        self._show(traced.before, traced.fresh, *(() if later else ("observations",)), "prompts", "masks")
         self._hold(scalars)
         writer.line("steps[np.uint64(i)] = 0")
+        return not later
+
+
+def _reads(node: Node, fields: tuple[Node, ...]) -> bool:
+    """Return whether a node is made of fields and tables alone."""
+    return node in fields or (node.op not in ("input", "call") and all(_reads(arg, fields) for arg in node.args))
 
 
 def _puts(new: Node, old: Node) -> list[Node] | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from theorybench.envs.core.compiled.graph import Node, Untraceable
 from theorybench.envs.core.compiled.ranges import Ranges
+from theorybench.envs.core.compiled.sorting import spare
 
 #: Arrays of at most so many elements are written out element by element, longer ones as loops.
 UNROLLED = 16
@@ -54,6 +55,7 @@ class Statements(ABC):
 
     def __init__(self, ranges: Ranges) -> None:
         self.scopes, self.scratch = [Scope(False)], list[str]()
+        self.sorted = set[int]()  # how many elements are sorted, each by a function of its own
         self._names, self._keeping, self.ranges = itertools.count(), set[int](), ranges
 
     @abstractmethod
@@ -148,8 +150,12 @@ class Statements(ABC):
             if node.op == "sort":
                 self.store(node.args[0], place)
                 width = node.shape[-1]
+                self.sorted.add(width)
+                extra = spare(width, node.dtype)
+                made = [f"{array} = {how}" for array, how in extra.items()]
+                self.scratch += [line for line in made if line not in self.scratch]
                 for row in range(node.size // width):
-                    self.line(f"insertion_sort({name}, {row * width}, {(row + 1) * width})")
+                    self.line(f"sort_{width}({', '.join((name, str(row * width), *extra))})")
             else:
                 self._keeping.add(node.serial)
                 self.store(node, place)

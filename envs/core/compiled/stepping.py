@@ -18,8 +18,8 @@ FEWEST = 256
 #: compiling costs, about. A function that another environment of the process has compiled is taken at once.
 PATIENCE = 2.0
 
-#: With `compiled=None` no longer source is compiled, in characters: it takes some 5 seconds, and one of half as many more
-#: thirty.
+#: With `compiled=None` no longer source is compiled, in characters: it takes some 5 seconds, and one half as long again
+#: takes thirty.
 LONGEST = 20_000
 
 _POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and size

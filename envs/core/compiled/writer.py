@@ -46,7 +46,7 @@ class Writer(Statements):
 
     def _kept(self, node: Node) -> bool:
         """Return whether an array is worked out as a whole, and kept, where one of its elements is asked for."""
-        shared = node.size > UNROLLED and node.op in _COMPUTED and node.serial in self._shared
+        shared = node.op in _COMPUTED and node.serial in self._shared and not self.unrolls(node)
         return shared and node.serial not in self._keeping
 
     def _input(self, node: Node, indices: tuple[Value, ...]) -> Value:
