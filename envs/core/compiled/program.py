@@ -67,7 +67,7 @@ def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
     Raises:
         Untraceable: its dynamics do what the tracer does not know.
     """
-    from theorybench.envs.core.compiled.source import searched, write  # what few steps do without
+    from theorybench.envs.core.compiled.fused.source import searched, write  # what few steps do without
     from theorybench.envs.core.compiled.trace import trace
 
     held = setting.__dict__.setdefault("_programs", {})

@@ -4,9 +4,9 @@ from collections import Counter
 
 import numpy as np
 
+from theorybench.envs.core.compiled.fused.statements import KEPT, UNROLLED, WRITTEN, Statements, StoredAt, Value, number
 from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable
 from theorybench.envs.core.compiled.ranges import Ranges
-from theorybench.envs.core.compiled.statements import KEPT, UNROLLED, WRITTEN, Statements, StoredAt, Value, number
 
 
 class Writer(Statements):

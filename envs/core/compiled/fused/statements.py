@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.compiled.fused.sorting import spare
 from theorybench.envs.core.compiled.graph import Node, Untraceable
 from theorybench.envs.core.compiled.ranges import Ranges
-from theorybench.envs.core.compiled.sorting import spare
 
 #: Arrays of at most so many elements are written out element by element, longer ones as loops.
 UNROLLED = 16
