@@ -173,8 +173,9 @@ def prompt_probs(trainer: Trainer, parameters: torch.Tensor) -> np.ndarray:
 def _counted(softmax: LinearSoftmax, data: Samples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows, mean rewards and counts, as `minimise` takes them: pairs of equal differences are merged.
 
-    Merging changes the loss by a constant; the hypercube has only 3^d differences. Whether pairs are merged depends on
-    the setting and the number of pairs, not on the data, so that runs stay independent of each other.
+    Merging changes the loss by a constant; the two orders of a pair are one row, with rewards of opposite sign, so that
+    the hypercube has (3^d + 1) / 2 of them. Whether pairs are merged depends on the setting and the number of pairs,
+    not on the data, so that runs stay independent of each other.
     """
     prompts, first, second = data.encoded[:, :, 0].numpy(), *data.actions[:, :, 0].numpy().transpose(2, 0, 1)
     rewards = data.rewards.numpy()
@@ -182,7 +183,8 @@ def _counted(softmax: LinearSoftmax, data: Samples) -> tuple[np.ndarray, np.ndar
     if table is None or len(table.rows) > 4 * rewards.shape[1]:
         return softmax.features[prompts, first] - softmax.features[prompts, second], rewards, np.ones_like(rewards)
     size, responses = len(table.rows), softmax.features.shape[1]
-    codes = table.row[(prompts * responses + first) * responses + second] + size * np.arange(runs)[:, None]
-    counts = np.bincount(codes.ravel(), minlength=runs * size).reshape(runs, size).astype(np.float64)
-    sums = np.bincount(codes.ravel(), rewards.ravel(), runs * size).reshape(runs, size)
+    pairs = (prompts * responses + first) * responses + second
+    codes = (table.row[pairs] + size * np.arange(runs)[:, None]).ravel()
+    counts = np.bincount(codes, minlength=runs * size).reshape(runs, size).astype(np.float64)
+    sums = np.bincount(codes, (table.sign[pairs] * rewards).ravel(), runs * size).reshape(runs, size)
     return table.rows, sums / np.maximum(counts, 1), counts

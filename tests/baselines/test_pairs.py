@@ -206,10 +206,11 @@ def test_exact_fits_are_where_gradient_descent_ends(agent, dimension, count):
 
 def test_differences_are_listed_once():
     softmax = trainer_of(BANDIT, dimension=5, num_contexts=3).softmax
-    features, (rows, row) = softmax.features, softmax.differences
-    assert len(rows) == 3**5 == len(np.unique(rows, axis=0))
+    features, (rows, row, sign) = softmax.features, softmax.differences
+    assert len(rows) == (3**5 + 1) // 2 == len(np.unique(rows, axis=0))
+    assert len(np.unique(np.concatenate([rows, -rows]), axis=0)) == 3**5
     every = (features[:, :, None] - features[:, None]).reshape(-1, 5)
-    np.testing.assert_array_equal(rows[row], every)
+    np.testing.assert_array_equal(sign[:, None] * rows[row], every)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,25 @@ pytestmark = pytest.mark.slow
             ],
         ),
         (
+            "oracle.py",
+            ["--only", "ReasoningTree,RelativeBudget", "--repeats", "1", "--json", "{tmp_path}/oracle.json"],
+            [
+                "goal, at most 10 ms",
+                *(f"ReasoningTree     informed  {size} " for size in "dL"),
+                "RelativeBudget    informed  K ",
+            ],
+        ),
+        (
+            "profiles.py",
+            ["--only", "rlvr,dpo-offline", "--budget", "256", "--json", "{tmp_path}/profiles.json"],
+            ["rlvr ", "rlvr[policy=mlp] ", "dpo-offline ", "goal, at most 33%"],
+        ),
+        (
+            "startup.py",
+            ["--repeats", "1", "--json", "{tmp_path}/startup.json"],
+            ["theorybench --help ", "theorybench list ", "over gymnasium ", "TheoryBench/TreeMarkovChain-v0 "],
+        ),
+        (
             "board.py",
             ["--environments", "2", "--agents", "2", "--seeds", "2"],
             ["8 records", "records  ", "board  ", "frame  "],
@@ -72,7 +91,7 @@ pytestmark = pytest.mark.slow
             ["base model", *(f"trl-astar-po[keep_hopeless={keep}]" for keep in ("true", "false"))],
         ),
         (
-            "oracle.py",
+            "simulation.py",
             ["--layers", "3", "--repeats", "1", "--episodes", "1000"],
             [
                 *(f"{view} {name} " for view in ("markov", "prefix") for name in ("first call", "every K")),
