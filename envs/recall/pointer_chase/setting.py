@@ -34,9 +34,9 @@ class PointerChase(RecallSetting):
     ## Description
     The prompt shows K cells in random order, each of which says that one name points to another, then r arrows, then a
     name. The answer is the name that one comes to from there after r pointers. Each look-up needs what the one before
-    has found: the address of the answer is itself stored. A policy that answers at once follows all r pointers in one
-    forward pass; can it follow four, having been trained on up to three? With a chain of thought it says the name after
-    each hop, and one look-up at a time is enough.
+    has found: the address of the answer is itself stored. A policy that gives the answer alone follows all r pointers
+    in one forward pass; can it follow four, having been trained on up to three? With a chain of thought it says the
+    name after each hop, and one look-up at a time is enough.
 
     The pointers are one cycle through all names, uniform among the (K-1)! cycles. (Among all permutations a short cycle
     would often lead back: at K = 6 and r = 4 the start itself would be the answer half of the time.) The number of hops
@@ -112,7 +112,7 @@ class PointerChase(RecallSetting):
 
     K: int = integer(6, 3, 10, "names, each with one cell")
     hops: int = integer(4, 1, 9, "pointers R to follow in a full question, below K")
-    chain_of_thought: bool = boolean(False, "say the name after each hop, or answer at once")
+    chain_of_thought: bool = boolean(False, "name each pointer on the way, or give the answer alone")
     trained: int = integer(3, 0, 9, "the most hops of questions in training, where they are uniform; 0: all have R")
 
     def validate(self) -> None:
