@@ -187,8 +187,9 @@ def test_exact_fits_are_where_gradient_descent_ends(agent, dimension, count):
     """Minimise the summed loss of the trainer's own log-probabilities, plus the ridge, by a stock optimiser."""
     parameters = {"dimension": dimension, "theta_init": 1.0, "num_contexts": 2}
     trainer = trainer_of(BANDIT, (3, 4), policy="linear", **parameters)
-    data = trainer.samples(trainer.collect(count))
-    exact, pull = agent.solve(trainer, data), 1.0 if agent.ridge_to == "current" else 0.0
+    episodes = trainer.collect(count)
+    data = trainer.samples(episodes)
+    exact, pull = agent.solve(trainer, episodes), 1.0 if agent.ridge_to == "current" else 0.0
     for run in range(2):
         part = data.of(run)
 

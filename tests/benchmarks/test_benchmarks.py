@@ -82,8 +82,16 @@ pytestmark = pytest.mark.slow
         ),
         (
             "batched_runs.py",
-            ["--seeds", "2", "--updates", "2", "--repeats", "1"],
-            ["rlvr", "astar-po", "dpo-on-policy", "goal:"],
+            [
+                *("--seeds", "2", "--updates", "2", "--repeats", "1", "--json", "{tmp_path}/rows.json"),
+                *("--agents", "rlvr", "dpo-on-policy", "rlvr[policy=mlp]", "optimal"),
+            ],
+            [
+                "rlvr ",
+                "dpo-on-policy ",
+                "rlvr[policy=mlp] ",
+                *(f"goal, {kind}, " for kind in ("fit", "network", "table")),
+            ],
         ),
         (
             "pass_at_k.py",
