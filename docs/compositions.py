@@ -12,9 +12,9 @@ import reference_tables as tables
 from answers import with_interval
 
 import theorybench as tb
-from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.kept import atomic_write
+from theorybench.leaderboard.comparing.statistics import bootstrap_interval, interquartile_mean
 from theorybench.leaderboard.evidence.lab import TrainingLab
 
 NAME = "compositions"
@@ -70,7 +70,7 @@ def runs() -> list[Run]:
 
 
 def measure(results: Path) -> None:
-    """Train what has not been trained, and keep the means over runs.
+    """Train what has not been trained, and keep interquartile means over runs.
 
     Args:
         results: the folder of results, where each run is kept.
@@ -87,10 +87,9 @@ def measure(results: Path) -> None:
         found.setdefault(run[:3], []).append(json.loads((folder / run.file).read_text()))
     rows = []
     for (agent, network, task), shares in found.items():
-        interval = mean_interval(np.array(shares))
+        interval = bootstrap_interval(interquartile_mean, [np.array(shares)], bounds=(0.0, 1.0))
         row = {"agent": agent, "network": network, "task": task, "runs": len(shares)}
-        low, high = max(interval.low, 0.0), min(interval.high, 1.0)
-        rows.append(row | {"share": interval.value, "low": low, "high": high})
+        rows.append(row | {"share": interval.value, "low": interval.low, "high": interval.high})
     data.write(NAME, {"provenance": data.here(), NAME: rows})
 
 

@@ -1,13 +1,15 @@
 """Measure what the pages show: `python docs/measure.py [PART ...]`, without a part all of them; then `generate.py`.
 
-Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. `episodes`: what the pages of
-settings show. `offline`: estimators of values from logs. `mezo`: forward passes alone beside Adam; it goes on where it
-was stopped, and `mezo=kept` shows what there is. Of each family that has a page `claims-<family>` and
-`studies-<family>`, and `pictures-<family>` where it draws any; of the policies of recall `<suite>-lengths`. Data goes
-to `docs/reference`, pictures to `docs/pictures`. `claims-tree=MetastableChain` measures those of one setting again,
-`scaling=StepSizes` the ladders of one, and `tree=tuned` the agents of a suite with presets, which are ranked among
-themselves; all else stays as it was. `tree=ranking` draws the ranking of a suite again, `offline=picture` that of the
-estimators, of the data, without a run. It does what these commands do, and keeps what pages need of their output:
+Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. `episodes`: what the pages
+of settings show. `offline`: estimators of values from logs. `mezo`: forward passes alone beside Adam; it goes on where
+it was stopped, and `mezo=kept` shows what there is. `speed`: the benchmarks of the page of speed, run only where it is
+named; `speed=peers,oracle` are some of them, and `speed=pictures` draws what they stored. Of each family that has a
+page `claims-<family>` and `studies-<family>`, and `pictures-<family>` where it draws any; of the policies of recall
+`<suite>-lengths`. Data goes to `docs/reference`, pictures to `docs/pictures`. `claims-tree=MetastableChain` measures
+those of one setting again, `claims-tree=tree-squeezing` one alone, `scaling=StepSizes` the ladders of one setting, and
+`tree=tuned` the agents of a suite with presets, which are ranked among themselves; all else stays as it was.
+`tree=ranking` draws the ranking of a suite again, `offline=picture` that of the estimators, of the data, without a
+run. It does what these commands do, and keeps what pages need of their output:
 
     theorybench run --suite tree --out results/tree && theorybench leaderboard results/tree
     theorybench claims TreeMarkovChain MetastableChain
@@ -21,7 +23,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: claims and studies train small arrays
 
@@ -32,11 +34,13 @@ import mezo_page
 import offline_page
 import reference_data as data
 import setting_page
+import speed_page
 from agent_groups import curve_groups
 from families import Family, families, family_name, shipped_settings
 
 from theorybench.agents.api.loading import resolve_agent
 from theorybench.envs.core.errors import TheoryBenchError
+from theorybench.envs.core.evidence.claim import Evidence
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.board import FEEDBACK, Board, EnvironmentBoard, make_board
 from theorybench.leaderboard.comparing.groups import AgentInfo
@@ -51,6 +55,9 @@ from theorybench.leaderboard.showing.styles import agent_styles
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = Path(__file__).parent / "pictures"
+#: Parts that are measured where they are named: they take hours, or an idle machine.
+APART = (core_sample.SUITE, core_sample.PART, speed_page.NAME)
+E = TypeVar("E", bound=Evidence)
 #: Environments beside each other in a picture of curves.
 COLUMNS = 3
 #: Pixels above which a picture of several rankings is taken apart.
@@ -79,7 +86,7 @@ def measure_suite(name: str, only: str = "") -> None:
         presets = [entry for entry in suite.agents if resolve_agent(entry.agent, **entry.hyperparameters).preset]
         suite = suite.model_copy(update={"agents": presets})
     sweep(suite, folder)
-    keys = plan(suite).keys
+    keys = plan(suite, values=False).keys
     records = [record for record in load_records(folder) if record.key in keys]
     board = make_board(records, title=f"Suite {name}")
     order = [entry.label or entry.id for entry in suite.environments]
@@ -147,7 +154,7 @@ def measure_ladders(name: str, only: str = "") -> None:
         raise TheoryBenchError(f"the suite {name} has no ladder of a setting {only!r}")
     part = suite.model_copy(update={"environments": own})
     sweep(part, folder)
-    keys = plan(part).keys
+    keys = plan(part, values=False).keys
     board = make_board([record for record in load_records(folder) if record.key in keys], title=f"Suite {name}")
     values = ladder_page.numbers_of(part, board)
     if only:
@@ -191,40 +198,40 @@ def _groups(agents: Iterable[AgentInfo]) -> dict[str, list[str]]:
 
 
 def measure_claims(family: Family, only: str = "") -> None:
-    """Check the claims of a family, or of one of its settings: then the others' numbers stay."""
-    bound = [claim for id in _measured(family, only) for claim in claims(id)]
-    rows = [data.claim_data(check_claim(claim, seed=0), _fingerprint(claim)) for claim in bound]
-    _write(family, "claims", rows, only)
+    """Check the claims of a family, those of one of its settings or one alone: then the others' numbers stay."""
+    every = [claim for id in family.settings for claim in claims(id)]
+    rows = [data.claim_data(check_claim(claim, seed=0), _fingerprint(claim)) for claim in _asked(family, every, only)]
+    _write(family, "claims", rows, every)
 
 
 def measure_studies(family: Family, only: str = "") -> None:
-    """Run the studies of a family, or of one of its settings, and draw them."""
-    rows = []
-    for study in [study for id in _measured(family, only) for study in studies(id)]:
+    """Run the studies of a family, those of one of its settings or one alone, and draw them."""
+    every, rows = [study for id in family.settings for study in studies(id)], []
+    for study in _asked(family, every, only):
         shown = show_study(study, seed=0, seeds=None)
         if shown.result is None:
             raise TheoryBenchError(f"the study {study.id} failed: {shown.error}")
         drawn = write_pictures(shown.result, PICTURES, study.id)
         rows.append(data.study_data(shown, shown.result, _fingerprint(study), _shrunk(drawn)))
-    _write(family, "studies", rows, only)
+    _write(family, "studies", rows, every)
 
 
-def _measured(family: Family, only: str) -> list[str]:
-    found = [id for id in family.settings if only in ("", id.partition("/")[2].partition("-v")[0])]
+def _asked(family: Family, every: Sequence[E], only: str) -> list[E]:
+    """Return all claims or studies, those of a setting, or those with an id."""
+    found = [one for one in every if only in ("", one.id, one.env_id.partition("/")[2].partition("-v")[0])]
     if not found:
-        raise TheoryBenchError(f"no setting {only!r} in the family {family.name}: {', '.join(family.settings)}")
+        raise TheoryBenchError(f"nothing {only!r} in the family {family.name}: {', '.join(one.id for one in every)}")
     return found
 
 
-def _write(family: Family, kind: str, rows: list[dict[str, Any]], only: str) -> None:
-    """Write the rows of claims or studies, beside those of the settings that were not measured again."""
-    made, name = data.here(), f"{kind}-{family.name}"
-    if only:
+def _write(family: Family, kind: str, rows: Sequence[dict[str, Any]], every: Sequence[Evidence]) -> None:
+    """Write the rows of claims or studies, beside those of others that there still are."""
+    made, name, found = data.here(), f"{kind}-{family.name}", {row["id"]: row for row in rows}
+    if len(found) < len(every):
         held = data.read(name)
-        kept = [row for row in held[kind] if row["environment"] not in _measured(family, only)]
-        rows = sorted([*kept, *rows], key=lambda row: family.settings.index(row["environment"]))
+        found = {row["id"]: row for row in held[kind]} | found
         made = data.both(data.Provenance(**held["provenance"]), made)
-    data.write(name, {"provenance": made, kind: rows})
+    data.write(name, {"provenance": made, kind: [found[one.id] for one in every if one.id in found]})
 
 
 def draw_pictures(family: Family) -> None:
@@ -278,6 +285,7 @@ def parts() -> dict[str, Callable[[], None]]:
     found[setting_page.NAME] = measure_episodes
     found[offline_page.SUITE] = measure_offline
     found[mezo_page.NAME] = partial(mezo_page.measure, ROOT / "results" / mezo_page.NAME, PICTURES, _shrunk)
+    found[speed_page.NAME] = partial(speed_page.measure, PICTURES, _shrunk)
     for family in measured_families():
         for kind, measure in (("claims", measure_claims), ("studies", measure_studies)):
             found[f"{kind}-{family.name}"] = partial(measure, family)
@@ -290,7 +298,7 @@ def parts() -> dict[str, Callable[[], None]]:
 
 if __name__ == "__main__":
     known = parts()
-    for wanted in sys.argv[1:] or [name for name in known if name not in (core_sample.SUITE, core_sample.PART)]:
+    for wanted in sys.argv[1:] or [name for name in known if name not in APART]:
         part, _, only = wanted.partition("=")
         if part not in known:
             sys.exit(f"measure.py: no part {part!r}; there are {', '.join(known)}")

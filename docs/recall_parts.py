@@ -1,6 +1,7 @@
 """What the pages of the family recall alone show: how far what architectures learnt on short prompts carries."""
 
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -17,9 +18,9 @@ from reference_data import Numbers, Row
 
 import theorybench as tb
 from theorybench.agents.policies.catalogue import CATALOGUE
-from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.recall.setting import RecallSetting
+from theorybench.leaderboard.comparing.statistics import CLIP, bootstrap_interval, interquartile_mean
 from theorybench.leaderboard.records.kept import policy_file
 from theorybench.leaderboard.records.store import load_records
 from theorybench.leaderboard.showing.pictures import save
@@ -29,15 +30,15 @@ from theorybench.leaderboard.showing.words import format_number
 SUITE = "architectures"
 #: The suite of language models of usual shapes, and of our networks on compositions and automata.
 USUAL = "transformers"
-#: Prompts of each length on which policies are judged, and how many lengths up to the full one.
-PROMPTS, STEPS = 1024, 6
+#: At how many lengths up to the full one policies are judged.
+STEPS = 6
 #: Prompts of each length on which the rules of a picture are judged, and how many lengths.
 MOST_PROMPTS, RULE_STEPS = 16_384, 22
 #: Who trains the networks: names in the picture's file, words in its title.
 TRAINERS = {"rlvr": "from rewards", "imitation": "from right answers"}
 #: Rules whose value at each length is drawn as a ceiling or a level, by environment.
 CEILINGS = {
-    "Keys": ("last-word",),
+    "Keys": ("last-word", "most-frequent"),
     "Last write": ("window-15", "blind"),
     "Bag": ("pooled",),
     "Pointers": ("after-3",),
@@ -96,7 +97,7 @@ def score_at(oracle: Any, policy: Any, length: int) -> float:
 
 
 def measure_lengths(suite: str, lengths: Callable[[RecallSetting], list[int]], results: Path) -> None:
-    """Judge the policies that a suite trained at several lengths, and keep the means over its runs.
+    """Judge the policies that a suite trained at several lengths; keep interquartile means, as leaderboards do.
 
     Args:
         suite: its name.
@@ -112,15 +113,19 @@ def measure_lengths(suite: str, lengths: Callable[[RecallSetting], list[int]], r
             continue
         place = str(record.env_label)
         if place not in oracles:
-            oracles[place] = oracle_of(record.env_id, {**record.parameters, "pool": PROMPTS})
+            oracles[place] = oracle_of(record.env_id, record.parameters)
         oracle, policy = oracles[place], tb.load_policy(file)
         for length in lengths(oracle.setting):
             found.setdefault((place, label, length), []).append(score_at(oracle, policy, length))
+    for place, oracle in oracles.items():
+        for rule, length in itertools.product(CEILINGS.get(place, ()), lengths(oracle.setting)):
+            found[place, f"rule, {rule}", length] = [score_at(oracle, oracle.rules[rule], length)]
     rows = []
     for (environment, agent, length), scores in found.items():
-        interval = mean_interval(np.array(scores))
         row = {"environment": environment, "agent": agent, "length": length, "runs": len(scores)}
-        rows.append(row | {"score": interval.value, "low": interval.low, "high": interval.high})
+        interval = bootstrap_interval(interquartile_mean, [np.array(scores)], bounds=CLIP)
+        low, high = (interval.value if np.isnan(end) else end for end in interval[1:])  # a rule has one value
+        rows.append(row | {"score": interval.value, "low": low, "high": high})
     data.write(f"{suite}-lengths", {"provenance": data.here(), "lengths": rows})
 
 
@@ -171,12 +176,13 @@ def short_table(numbers: Numbers, agent: str, *environments: str) -> str:
 
 
 def length_table(numbers: Numbers, environment: str, agent: str) -> str:
-    """Return the score of each network of an agent at each length, on one environment."""
+    """Return the score of each network of an agent at each length, on one environment, and below them of rules."""
     found = {key[1:]: row["score"] for key, row in lengths_by(numbers.suite).items() if key[0] == environment}
     lengths = sorted({length for _, length in found})
+    networks, rules = labels_of(numbers, agent), [f"rule, {rule}" for rule in CEILINGS[environment]]
     rows = [
-        (_network(label), *(format_number(found[label, length]) for length in lengths))
-        for label in labels_of(numbers, agent)
+        (f"{'rule ' * (label in rules)}{_network(label)}", *(format_number(found[label, length]) for length in lengths))
+        for label in [*networks, *rules]
         if (label, lengths[0]) in found
     ]
     return tables.table(("network", *map(str, lengths)), rows)

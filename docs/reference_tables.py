@@ -15,7 +15,13 @@ import theorybench as tb
 from theorybench.envs.core.evidence.claim import Claim
 from theorybench.leaderboard.comparing.ranking import RESOLUTION
 from theorybench.leaderboard.evidence.report import tally
-from theorybench.leaderboard.showing.words import format_number, format_queries, format_seconds, tally_sentences
+from theorybench.leaderboard.showing.words import (
+    format_number,
+    format_queries,
+    format_seconds,
+    predicted_number,
+    tally_sentences,
+)
 
 #: Rows of a table that a page shows without being asked.
 LONG = 14
@@ -154,7 +160,8 @@ def checked_table(claims: Sequence[Claim], checked: Sequence[Mapping[str, Any]])
             continue
         interval = f"{row['measured']:.4g} [{row['low']:.4g}, {row['high']:.4g}]"
         verdict = row["verdict"] if row["verdict"] == "holds" else f"**{row['verdict']}**"
-        said = (f"`{claim.id}`", claim.statement, _formula(claim), f"{row['predicted']:.4g}", interval)
+        predicted = predicted_number(float(f"{row['predicted']:.4g}"), claim.relation)
+        said = (f"`{claim.id}`", claim.statement, _formula(claim), predicted, interval)
         power = f"{row['detectable']:.2g}"
         rows.append((*said, f"{claim.tolerance:g}", verdict, power, format_seconds(row["seconds"])))
     heads = ("claim", "statement", "formula", "predicted", "measured", "tolerance", "verdict", "would catch", "time")

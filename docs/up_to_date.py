@@ -19,7 +19,7 @@ Runs = dict[tuple[str, str], dict[str, Any]]
 @functools.cache
 def planned(suite: str) -> Runs:
     """Return what a suite asks for now."""
-    jobs = {job.names: job.runs[0] for job in plan(named_suite(suite)).jobs}
+    jobs = {job.names: job.runs[0] for job in plan(named_suite(suite), values=False).jobs}
     names = ("env_id", "parameters", "fingerprint", "budget", "agent", "hyperparameters")
     values = {pair: {name: getattr(run, name) for name in names} for pair, run in jobs.items()}
     return {pair: json.loads(json.dumps(entry)) for pair, entry in values.items()}  # tuples are lists

@@ -140,12 +140,18 @@ def missing_modules(names: Iterable[str]) -> str:
 def can_batch_seeds(agent: Any, setting: Setting | None = None) -> bool:
     """Return whether an agent trains several seeds together: it has `train_runs`, and not `batch_seeds = False`.
 
-    Networks are trained one run at a time; whether a policy is one may depend on the setting.
+    Most networks are trained one run at a time; whether a policy is one may depend on the setting.
     """
     if not callable(getattr(agent, "train_runs", None)) or not getattr(agent, "batch_seeds", True):
         return False
+    alone = getattr(agent, "trains_alone", None)
+    return setting is None or alone is None or not alone(setting)
+
+
+def batches_exactly(agent: Any, setting: Setting) -> bool:
+    """Return whether an agent trains several seeds together, and each is the run alone bit for bit: no network is."""
     network = getattr(agent, "trains_network", None)
-    return setting is None or network is None or not network(setting)
+    return can_batch_seeds(agent, setting) and (network is None or not network(setting))
 
 
 def shown_to(agent: Any, setting: Setting) -> str:

@@ -1,5 +1,6 @@
 """The budget of an agent, counted in the environments themselves."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from theorybench.envs.core.environments.metering import Meter
@@ -53,6 +54,14 @@ class Budget:
     def __repr__(self) -> str:
         """Show spent and total."""
         return f"Budget(spent={self.spent}, total={self.total}, steps={self.steps})"
+
+
+def least_remaining(budgets: Sequence[Budget]) -> int:
+    """Return the episodes that every one of some budgets has left."""
+    meters = {id(budget._meter): budget._meter for budget in budgets}
+    if len(budgets) == sum(meter.runs for meter in meters.values()):  # all of their runs
+        return min(int(meter.limit - meter.episodes.max()) for meter in meters.values())
+    return min(budget.remaining for budget in budgets)
 
 
 def attach(envs: Any, episodes: int, runs: int = 1) -> list[Budget]:

@@ -82,15 +82,14 @@ class PairAgent(RoundsAgent):
 
     def fit(self, trainer: Trainer, episodes: Episodes, **scalars: Any) -> None:
         """Fit the policy to labelled pairs, starting where it is, and report it with the scalars."""
-        data = trainer.samples(episodes)
         linear = isinstance(trainer.softmax, LinearSoftmax)
         if self.solver == "newton" or (self.solver == "auto" and linear):
-            trainer.set_parameters(self.solve(trainer, data))
+            trainer.set_parameters(self.solve(trainer, episodes))
         else:
-            trainer.fit(self.loss, data, steps=self.gradient_steps, size=self.episodes_per_update)
+            trainer.fit(self.loss, trainer.samples(episodes), steps=self.gradient_steps, size=self.episodes_per_update)
         trainer.report(**scalars)
 
-    def solve(self, trainer: Trainer, data: Samples) -> np.ndarray:
+    def solve(self, trainer: Trainer, episodes: Episodes) -> np.ndarray:
         """Minimise the summed loss of each run, plus the ridge, over the box: theta (R, d).
 
         Raises:
@@ -102,7 +101,7 @@ class PairAgent(RoundsAgent):
         # The loss sees ln pi/pi_ref, so that theta is measured from the reference's.
         reference = softmax.fit(SettingPolicy(trainer.setting, "reference"))
         start = trainer.parameters.detach().numpy() - reference
-        rows, rewards, counts = _counted(softmax, data)
+        rows, rewards, counts = _counted(softmax, episodes, trainer.runs)
         anchor = start if self.ridge_to == "current" else np.zeros_like(start)
         return reference + self.minimise(rows, rewards, counts, anchor)
 
@@ -170,19 +169,21 @@ def prompt_probs(trainer: Trainer, parameters: torch.Tensor) -> np.ndarray:
     return (probs if rows is None else probs[rows]).reshape(runs, len(observations), -1)
 
 
-def _counted(softmax: LinearSoftmax, data: Samples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _counted(softmax: LinearSoftmax, episodes: Episodes, runs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows, mean rewards and counts, as `minimise` takes them: pairs of equal differences are merged.
 
-    Merging changes the loss by a constant; the hypercube has only 3^d differences. Whether pairs are merged depends on
-    the setting and the number of pairs, not on the data, so that runs stay independent of each other.
+    Merging changes the loss by a constant; the two orders of a pair are one row, with rewards of opposite sign, so that
+    the hypercube has (3^d + 1) / 2 of them. Whether pairs are merged depends on the setting and the number of pairs,
+    not on the data, so that runs stay independent of each other.
     """
-    prompts, first, second = data.encoded[:, :, 0].numpy(), *data.actions[:, :, 0].numpy().transpose(2, 0, 1)
-    rewards = data.rewards.numpy()
-    table, runs = softmax.differences, len(rewards)
+    seen, first, second = softmax.encode(episodes.observations[:, 0]), *episodes.actions[:, 0].T
+    prompts, first, second, rewards = (part.reshape(runs, -1) for part in (seen, first, second, episodes.rewards))
+    table = softmax.differences
     if table is None or len(table.rows) > 4 * rewards.shape[1]:
         return softmax.features[prompts, first] - softmax.features[prompts, second], rewards, np.ones_like(rewards)
     size, responses = len(table.rows), softmax.features.shape[1]
-    codes = table.row[(prompts * responses + first) * responses + second] + size * np.arange(runs)[:, None]
-    counts = np.bincount(codes.ravel(), minlength=runs * size).reshape(runs, size).astype(np.float64)
-    sums = np.bincount(codes.ravel(), rewards.ravel(), runs * size).reshape(runs, size)
+    pairs = (prompts * responses + first) * responses + second
+    codes = (table.row[pairs] + size * np.arange(runs)[:, None]).ravel()
+    counts = np.bincount(codes, minlength=runs * size).reshape(runs, size).astype(np.float64)
+    sums = np.bincount(codes, (table.sign[pairs] * rewards).ravel(), runs * size).reshape(runs, size)
     return table.rows, sums / np.maximum(counts, 1), counts

@@ -39,26 +39,31 @@ class PolicyEntry(NamedTuple):
     make: Callable[..., SoftmaxClass]  # (setting, start, sizes by name) -> the class
     sizes: tuple[str, ...] = ()  # names of the fields of `PolicyOptions` that it takes; none but networks have sizes
     policy: type[NetworkPolicy] | None = None  # of its policies, where they are weights of a network of ours
+    together: bool = (
+        True  # whether runs trained together take less than runs alone: no, where arithmetic takes the time
+    )
 
 
-def _network(policy: type[NetworkPolicy], *sizes: str) -> PolicyEntry:
-    return PolicyEntry(partial(NetworkSoftmax, policy), sizes, policy)
+def _network(policy: type[NetworkPolicy], *sizes: str, together: bool = False) -> PolicyEntry:
+    return PolicyEntry(partial(NetworkSoftmax, policy), sizes, policy, together)
 
 
 CATALOGUE = {
     **{view: PolicyEntry(partial(TabularSoftmax, view=view)) for view in VIEWS},
     "linear": PolicyEntry(LinearSoftmax),
-    "mlp": _network(MLPPolicy, "hidden_units", "hidden_layers"),
+    "mlp": _network(MLPPolicy, "hidden_units", "hidden_layers", together=True),
     "transformer": _network(TransformerPolicy, "width", "layers", "heads"),
     "looped": _network(LoopedPolicy, "width", "heads", "loops", "layers_before"),
     "kgram": _network(KGramPolicy, "order"),
     "bag": _network(BagPolicy, "width", "heads"),
     "tape": _network(TapePolicy, "width", "layers", "heads", "adapt", "base"),
     "phalanx": _network(PhalanxPolicy, "width", "layers", "heads", "block", "carry"),
-    **{shape: PolicyEntry(partial(_language_model, shape=shape), ("size",)) for shape in SHAPES},
+    **{shape: PolicyEntry(partial(_language_model, shape=shape), ("size",), together=False) for shape in SHAPES},
 }
-#: Policy classes that are networks: their runs are trained one at a time.
+#: Policy classes that are networks.
 NETWORKS = tuple(name for name, entry in CATALOGUE.items() if entry.sizes)
+#: The widest perceptron whose runs are trained together: that of wider ones is all arithmetic.
+WIDEST = 256
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -125,3 +130,12 @@ class PolicyOptions:
     def trains_network(self, setting: Setting) -> bool:
         """Return whether the policy class is a network on a setting."""
         return resolve_policy(setting, self.policy) in NETWORKS
+
+    def alone(self, name: str) -> bool:
+        """Return whether runs of a policy class of this name are trained one at a time, since it saves nothing else."""
+        entry = CATALOGUE.get(name)
+        return entry is not None and (not entry.together or (name in NETWORKS and self.hidden_units > WIDEST))
+
+    def trains_alone(self, setting: Setting) -> bool:
+        """Return the same of the policy class on a setting."""
+        return self.alone(resolve_policy(setting, self.policy))

@@ -70,6 +70,10 @@ class SoftmaxClass(ABC):
             ParameterError: that policy is not in the class.
         """
 
+    def starts(self, keys: np.ndarray) -> np.ndarray:
+        """Return the parameters at which runs begin, (R, ...), for their keys int64 (R,)."""
+        return np.stack([self.start(int(key)) for key in keys])
+
     @abstractmethod
     def logits(self, parameters: Any, encoded: Any) -> Any:
         """Return logits: parameters of one run, encoded observations (..., *code) -> (..., num_actions)."""
@@ -84,6 +88,10 @@ class SoftmaxClass(ABC):
     @abstractmethod
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Return the policy of one run's parameters, as NumPy."""
+
+    def snapshots(self, parameters: np.ndarray) -> list[Policy]:
+        """Return the policies of some runs' parameters, (m, ...)."""
+        return [self.snapshot(own) for own in parameters]
 
     @abstractmethod
     def value_start(self, key: int) -> np.ndarray:
@@ -112,11 +120,25 @@ class SoftmaxClass(ABC):
             Probabilities (m, A) and None, or fewer rows and the row of each observation.
         """
         encoded = torch.from_numpy(self.encode(observed))
-        logits = np.empty((len(observed), self.setting.num_actions))
-        for number, own in enumerate(parameters):
-            here = run == number
-            logits[here] = self.logits(own, encoded[torch.from_numpy(here)]).numpy()
+        if self.mapped and len(parameters) > 1:
+            logits = self._logits_of_runs(parameters, encoded, run)
+        else:
+            logits = np.empty((len(observed), self.setting.num_actions))
+            for number, own in enumerate(parameters):
+                here = run == number
+                logits[here] = self.logits(own, encoded[torch.from_numpy(here)]).numpy()
         return softmax(logits if legal is None else np.where(legal, logits, -np.inf)), None
+
+    def _logits_of_runs(self, parameters: torch.Tensor, encoded: torch.Tensor, run: np.ndarray) -> np.ndarray:
+        """Return the logits of all runs at once: each run's observations are filled up to the most that one has."""
+        sizes = np.bincount(run, minlength=len(parameters))
+        place = np.empty_like(run)
+        place[np.argsort(run, kind="stable")] = np.arange(len(run)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        where = torch.from_numpy(run), torch.from_numpy(place)
+        filled = encoded.new_zeros(len(parameters), int(sizes.max()), *encoded.shape[1:])
+        filled[where] = encoded
+        logits: np.ndarray = torch.func.vmap(self.logits)(parameters, filled)[where].numpy()
+        return logits
 
 
 class RowSoftmax(SoftmaxClass):
@@ -127,6 +149,10 @@ class RowSoftmax(SoftmaxClass):
     @abstractmethod
     def table(self, parameters: Any) -> Any:
         """Return the logits of all rows: parameters of one run -> (rows, num_actions)."""
+
+    def starts(self, keys: np.ndarray) -> np.ndarray:
+        """Return where all runs begin: nothing is random."""
+        return np.repeat(self.start(0)[None], len(keys), axis=0)
 
     def encode(self, observations: np.ndarray) -> np.ndarray:
         """Number of the row, int64 (n,)."""
@@ -187,16 +213,22 @@ class TabularSoftmax(RowSoftmax):
 
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Softmax of every row, of legal actions alone where the setting says which are."""
+        return self.snapshots(parameters[None])[0]
+
+    def snapshots(self, parameters: np.ndarray) -> list[Policy]:
+        """Return those of some runs."""
+        tables = softmax(parameters)
         if self.setting.has_action_mask:
-            return LegalTablePolicy(self.setting, self.view.name, softmax(parameters))
-        return TablePolicy(self.view, softmax(parameters))
+            return [LegalTablePolicy(self.setting, self.view.name, table) for table in tables]
+        return [TablePolicy(self.view, table) for table in tables]
 
 
 class Differences(NamedTuple):
-    """The distinct phi(x, y) - phi(x, y')."""
+    """The distinct phi(x, y) - phi(x, y'), one of each with its negative: the pair in the other order."""
 
     rows: np.ndarray  # float64 (U, d)
     row: np.ndarray  # int64 (X * K * K,), the row of each (x, y, y')
+    sign: np.ndarray  # float64 (X * K * K,), 1, or -1 where the difference is minus the row
 
 
 class LinearSoftmax(RowSoftmax):
@@ -237,10 +269,12 @@ class LinearSoftmax(RowSoftmax):
         signature = np.zeros(len(rows))  # equal for equal rows; sorting numbers is faster than sorting rows
         for column in range(size):
             signature += factors[column] * rows[:, column]
-        _, first, row = np.unique(signature, return_index=True, return_inverse=True)
+        sign = np.where(signature < 0, -1.0, 1.0)
+        rows *= sign[:, None]
+        _, first, row = np.unique(np.abs(signature), return_index=True, return_inverse=True)
         if not np.array_equal(rows[first][row], rows):  # different rows share a signature
-            return Differences(*np.unique(rows, axis=0, return_inverse=True))
-        return Differences(rows[first], row)
+            return Differences(*np.unique(rows, axis=0, return_inverse=True), sign)
+        return Differences(rows[first], row, sign)
 
     def table(self, parameters: Any) -> Any:
         """Scores of the rows' features."""

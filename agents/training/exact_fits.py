@@ -58,18 +58,22 @@ def fit_bradley_terry(
     rows = beta * np.asarray(differences, np.float64)
     labels, start = np.asarray(labels, np.float64), np.asarray(start, np.float64)
     weights = np.ones_like(labels) if weights is None else np.asarray(weights, np.float64)
-    columns, counted, ridges = np.swapaxes(rows, -1, -2), weights > 0, ridge * np.eye(start.shape[1])
+    lost, ridges = 1 - labels, ridge * np.eye(start.shape[1])
 
-    def slopes(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        margins = (rows @ theta[:, :, None])[:, :, 0]
+    def slopes(theta: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        own, weight = _rows_of(rows, runs), weights[runs]
+        margins = (own @ theta[:, :, None])[:, :, 0]
         small = np.exp(-np.abs(margins))
-        lose, win = np.where(margins > 0, small, 1.0) / (1 + small), np.where(margins > 0, 1.0, small) / (1 + small)
-        residual = weights * ((1 - labels) * win - labels * lose)
-        hessian = columns @ ((weights * win * lose)[:, :, None] * rows)
-        return (columns @ residual[:, :, None])[:, :, 0] + ridge * (theta - start), hessian + ridges
+        ahead, total = margins > 0, 1 + small
+        lose, win = np.where(ahead, small, 1.0) / total, np.where(ahead, 1.0, small) / total
+        residual = weight * (lost[runs] * win - labels[runs] * lose)
+        columns = np.swapaxes(own, -1, -2)
+        hessian = columns @ ((weight * win * lose)[:, :, None] * own)
+        return (columns @ residual[:, :, None])[:, :, 0] + ridge * (theta - start[runs]), hessian + ridges
 
-    def length(direction: np.ndarray) -> np.ndarray:
-        reach = np.max(np.abs(rows @ direction[:, :, None])[:, :, 0] * counted, axis=1, initial=0.0)
+    def length(direction: np.ndarray, runs: np.ndarray) -> np.ndarray:
+        along = np.abs(_rows_of(rows, runs) @ direction[:, :, None])[:, :, 0]
+        reach = np.max(along * (weights[runs] > 0), axis=1, initial=0.0)
         return np.where(reach > 1e-8, np.log1p(reach) / np.maximum(reach, 1e-8), 1.0)
 
     return _minimise(slopes, length, start, steps, box)
@@ -111,10 +115,15 @@ def fit_least_squares(
     hessian = 2 * (columns @ (weights[:, :, None] * rows)) + ridge * np.eye(start.shape[1])
     pull = 2 * (columns @ (weights * targets)[:, :, None])[:, :, 0] + ridge * start
 
-    def slopes(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return (hessian @ theta[:, :, None])[:, :, 0] - pull, hessian
+    def slopes(theta: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (hessian[runs] @ theta[:, :, None])[:, :, 0] - pull[runs], hessian[runs]
 
-    return _minimise(slopes, lambda direction: np.ones(len(direction)), start, 100, box)
+    return _minimise(slopes, lambda direction, _: np.ones(len(direction)), start, 100, box)
+
+
+def _rows_of(rows: np.ndarray, runs: np.ndarray) -> np.ndarray:
+    """Return the rows of some runs: what all runs share as it is."""
+    return rows if rows.ndim == 2 else rows[runs]
 
 
 def _check(start: np.ndarray, *, box: float, **positive: float) -> None:
@@ -126,27 +135,29 @@ def _check(start: np.ndarray, *, box: float, **positive: float) -> None:
 
 
 def _minimise(
-    slopes: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-    length: Callable[[np.ndarray], np.ndarray],
+    slopes: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
+    length: Callable[[np.ndarray, np.ndarray], np.ndarray],
     start: np.ndarray,
     steps: int,
     box: float,
 ) -> np.ndarray:
-    """Take Newton steps from start until they are below 1e-10; a run that has stopped stays.
+    """Take Newton steps from start until they are below 1e-10; a run that has stopped costs nothing more.
 
     Args:
-        slopes: theta (R, d) -> gradient (R, d) and positive definite Hessian (R, d, d).
-        length: Newton direction (R, d) -> how far along it to go, (R,).
+        slopes: theta (m, d) of some runs, int64 (m,) -> gradient (m, d) and positive definite Hessian (m, d, d).
+        length: Newton direction (m, d) of some runs -> how far along it to go, (m,).
         start: theta before the first step, inside the box.
         steps: most steps.
         box: bound on every coordinate.
     """
-    theta, moving = start.copy(), np.ones(len(start), bool)
+    theta, moving = start.copy(), np.arange(len(start))
     for _ in range(steps):
-        direction = _newton_direction(theta, *slopes(theta), box)
-        target = np.where(moving[:, None], _move(theta, length(direction)[:, None] * direction, box), theta)
-        moving, theta = np.max(np.abs(target - theta), axis=1) > 1e-10, target
-        if not moving.any():
+        own = theta[moving]
+        direction = _newton_direction(own, *slopes(own, moving), box)
+        target = _move(own, length(direction, moving)[:, None] * direction, box)
+        theta[moving] = target
+        moving = moving[np.max(np.abs(target - own), axis=1) > 1e-10]
+        if not len(moving):
             break
     return theta
 

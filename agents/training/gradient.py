@@ -9,7 +9,6 @@ import torch
 
 from theorybench.agents.api.agent import ConfiguredAgent, Log
 from theorybench.agents.api.budget import Budget, batch_of
-from theorybench.agents.policies.catalogue import NETWORKS
 from theorybench.agents.policies.sizes import SHAPES
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer, TrainerOptions
@@ -32,8 +31,8 @@ class TrainedAgent(ConfiguredAgent, TrainerOptions):
 
     @property
     def batch_seeds(self) -> bool:
-        """Whether runs are worth training together: not those of networks."""
-        return self.policy not in NETWORKS
+        """Whether runs are worth training together; see `trains_alone`."""
+        return not self.alone(self.policy)
 
     @property
     def requires(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -69,7 +68,7 @@ class TrainedAgent(ConfiguredAgent, TrainerOptions):
         resolved = self.resolve_defaults(batch_of(envs).setting)
         trainer = Trainer(envs, budgets, seeds, logs, resolved)
         resolved.run(trainer)
-        return [trainer.policy(run) for run in range(trainer.runs)]
+        return trainer.policies(range(trainer.runs))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from theorybench.agents.api.agent import Log
-from theorybench.agents.api.budget import Budget, batch_of
+from theorybench.agents.api.budget import Budget, batch_of, least_remaining
 from theorybench.agents.api.rollout import Episodes, collect, sample
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax
@@ -91,7 +91,7 @@ class Trainer:
         self._draws, self._left = 0, 1.0
         self.softmax = options.build(self.setting)
         self.reference = SettingPolicy(self.setting, "reference")
-        first = np.stack([self.softmax.start(int(key)) for key in self._keys])
+        first = self.softmax.starts(self._keys)
         self._anchored, self._decays = options.anchored, options.decay == "linear"
         self.optimizer = self.make_optimizer(first, options)
 
@@ -118,7 +118,7 @@ class Trainer:
     @property
     def remaining(self) -> int:
         """Episodes that every run has left."""
-        return min(budget.remaining for budget in self._budgets)
+        return least_remaining(self._budgets)
 
     def uniforms(self, count: int) -> np.ndarray:
         """Draw from [0, 1): float64 (R, count), from each run's own stream."""
@@ -343,10 +343,12 @@ class Trainer:
             scalars: numbers to report, (R,) each.
         """
         due = [run for run, log in enumerate(self._logs) if log.due]
-        numbers = (data.scalars() if due and data is not None else {}) | scalars
-        for run in due:
-            self._logs[run](self.policy(run), **{name: float(value[run]) for name, value in numbers.items()})
+        if not due:
+            return
+        numbers = ({} if data is None else data.scalars()) | scalars
+        for run, policy in zip(due, self.policies(due), strict=True):
+            self._logs[run](policy, **{name: float(value[run]) for name, value in numbers.items()})
 
-    def policy(self, run: int) -> Policy:
-        """Return the current policy of a run."""
-        return self.softmax.snapshot(self.parameters[run].detach().numpy().copy())
+    def policies(self, runs: Sequence[int]) -> list[Policy]:
+        """Return the current policies of some runs."""
+        return self.softmax.snapshots(self.parameters.detach().numpy()[list(runs)])

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import gymnasium as gym
 import numpy as np
 
-from theorybench.agents.api.agent import can_batch_seeds
+from theorybench.agents.api.agent import batches_exactly
 from theorybench.agents.api.harness import Checkpoint, Trained, train
 from theorybench.agents.api.loading import agent_class, make_agent, split_reference
 from theorybench.agents.api.rollout import Episodes, rollout
@@ -115,7 +115,7 @@ class TrainingLab:
             AgentError: the agent cannot learn from the setting's feedback.
         """
         agent = self._agent(agent_name, hyperparameters)
-        together = TRAINED_TOGETHER if can_batch_seeds(agent, self.setting) else 1
+        together = TRAINED_TOGETHER if batches_exactly(agent, self.setting) else 1
         parts = [tuple(seeds[i : i + together]) for i in range(0, len(seeds), together)]
         trained = _trained if together == 1 else _trained.__wrapped__  # tables are learnt quickly, and some are large
         try:
@@ -147,8 +147,9 @@ class TrainingLab:
 
         agent, watched = self._agent(agent_name, hyperparameters), [keep(trace) for trace in traces]
         fractions, runs = [(i + 1) / points for i in range(points)], list[Trained]()
-        for i in range(0, len(seeds), TRAINED_TOGETHER):
-            part = slice(i, i + TRAINED_TOGETHER)
+        together = TRAINED_TOGETHER if batches_exactly(agent, self.setting) else 1
+        for i in range(0, len(seeds), together):
+            part = slice(i, i + together)
             own = self._id, self.setting.parameters, seeds[part], budget, watched[part]
             runs += train(agent, *own, fractions=fractions)
         return [list({**trace, run.budget.spent: run.policy}.items()) for trace, run in zip(traces, runs, strict=True)]

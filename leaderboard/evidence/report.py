@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from theorybench.envs.core.evidence.claim import Claim, Verdict
+from theorybench.envs.core.evidence.claim import Claim, Relation, Verdict
 from theorybench.envs.core.evidence.interval import MISS
 from theorybench.envs.core.evidence.study import Study, StudyResult
 from theorybench.envs.core.registry import lookup
@@ -31,6 +31,7 @@ class CheckedClaim:
     high: float | None = None
     verdict: Verdict | Literal["error"] = "error"
     resolution: float | None = None
+    relation: Relation = "equal"
     detectable: float | None = None
     seconds: float | None = None
     error: str | None = None
@@ -105,7 +106,7 @@ class Chapter:
 
 def check_claim(claim: Claim, seed: int) -> CheckedClaim:
     """Check a claim; one that cannot be measured does not hold, and says why."""
-    names = ("id", "source", "statement", "formula", "falsified_by", "tolerance", "tolerance_reason")
+    names = ("id", "source", "statement", "formula", "falsified_by", "tolerance", "tolerance_reason", "relation")
     about: dict[str, Any] = {name: getattr(claim, name) for name in names} | {"environment": claim.env_id}
     about["seed"] = seed
     try:

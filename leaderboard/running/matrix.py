@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -232,25 +233,31 @@ def fulfil(
     return Outcome(len(keys), len(keys & done), failed, not_kept, unguarded)
 
 
-def plan(suite: Suite) -> Plan:
+def plan(suite: Suite, *, values: bool = True) -> Plan:
     """Check a suite against what is registered, and list its runs.
+
+    Args:
+        suite: what is to be run.
+        values: whether to compute the values of reference and optimum. Without them jobs have none, and instances on
+            which hardly anything can be won are not refused: for those who only want to know which runs there are.
 
     Raises:
         ConfigurationError: an environment or agent that is unknown or listed twice, a parameter out of its range, an
             instance whose optimum is hardly better than its reference, or an agent that matches no environment.
     """
     # Its names, each level of it, id and setting, the values of reference and optimum.
-    places: list[tuple[set[str | None], EnvironmentEntry, str, Setting, tuple[float, float]]] = []
+    places: list[tuple[set[str | None], EnvironmentEntry, str, Setting, tuple[float, float] | None]] = []
     for i, named in enumerate(suite.environments):
         for level in _checked(f"environments[{i}]", _levels, named):
-            id, setting, values = _checked(f"environments[{i}]", _setting, level)
-            places.append(({named.id, named.label, id}, level, id, setting, values))
+            id, setting = _checked(f"environments[{i}]", _setting, level)
+            worth = _checked(f"environments[{i}]", partial(_values, id, setting), level) if values else None
+            places.append(({named.id, named.label, id}, level, id, setting, worth))
     agents = _resolve_agents(suite, [(level.id, setting) for _, level, _, setting, _ in places])
     jobs: list[Job] = []
     skipped: list[tuple[str, str, str]] = []
     infeasible: list[tuple[str, str]] = []
     unavailable: dict[str, str] = {}
-    for called, environment, id, setting, values in places:
+    for called, environment, id, setting, worth in places:
         for entry, agent in zip(suite.agents, agents, strict=True):
             names = (_env_name(environment), entry.label or with_values(short_name(entry.agent), entry.hyperparameters))
             if entry.environments is not None and not called & set(entry.environments):
@@ -281,7 +288,7 @@ def plan(suite: Suite) -> Plan:
                     continue
             runs = tuple(identity.with_seed(seed) for seed in suite.seeds)
             fractions = fine_fractions(identity.budget) if environment.ladder else FRACTIONS
-            job = Job(names, environment.id, agent, runs, suite.timeout, fractions, int(suite.memory * 1e9), values)
+            job = Job(names, environment.id, agent, runs, suite.timeout, fractions, int(suite.memory * 1e9), worth)
             jobs += [job] if suite.batch_seeds and agent.fit(setting).batches else job.split()
     _refuse_mismatch(suite, agents, [setting for *_, setting, _ in places])
     _refuse_twice(jobs)
@@ -328,10 +335,14 @@ def fine_fractions(budget: int) -> tuple[float, ...]:
     return tuple(2.0 ** (-k / 4) for k in range(count, -1, -1))
 
 
-def _setting(entry: EnvironmentEntry) -> tuple[str, Setting, tuple[float, float]]:
-    """Return id, setting, and the values of reference and optimum; refuse a setting on which nothing can be won."""
+def _setting(entry: EnvironmentEntry) -> tuple[str, Setting]:
+    """Return id and setting."""
     id = resolve_env(entry.id)
-    setting = lookup(id).make_setting(entry.parameters)
+    return id, lookup(id).make_setting(entry.parameters)
+
+
+def _values(id: str, setting: Setting, entry: EnvironmentEntry) -> tuple[float, float]:
+    """Return the values of reference and optimum; refuse a setting on which nothing can be won."""
     oracle = oracle_of(id, setting)
     gap = oracle.optimal_value - oracle.reference_value
     if not gap >= SMALLEST_GAP * abs(oracle.optimal_value):
@@ -339,7 +350,7 @@ def _setting(entry: EnvironmentEntry) -> tuple[str, Setting, tuple[float, float]
             f"{_env_name(entry)}: the optimum ({oracle.optimal_value:.4g}) is better than the "
             f"reference ({oracle.reference_value:.4g}) by less than {SMALLEST_GAP:.0%}: choose other parameters"
         )
-    return id, setting, (float(oracle.reference_value), float(oracle.optimal_value))
+    return float(oracle.reference_value), float(oracle.optimal_value)
 
 
 def _env_name(entry: EnvironmentEntry) -> str:

@@ -25,7 +25,15 @@ from theorybench.leaderboard.showing.ladder_chart import (
     natural_scale,
 )
 from theorybench.leaderboard.showing.still import MARKERS, Sheet, bare, draw_panels, line_handle, panels, save
-from theorybench.leaderboard.showing.styles import INK, QUIET, Style, agent_style, agent_styles, group_styles
+from theorybench.leaderboard.showing.styles import (
+    INK,
+    QUIET,
+    Style,
+    agent_style,
+    agent_styles,
+    group_styles,
+    variant_styles,
+)
 from theorybench.leaderboard.showing.words import format_rank, is_known, plain
 
 #: Panels of studies, of ladders and of learning curves.
@@ -134,7 +142,8 @@ def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Seque
     Args:
         board: what is drawn.
         path: see `save`.
-        groups: labels of agents by title; each group has a row, and its agents are told apart by colour.
+        groups: labels of agents by title; each group has a row, and its agents are told apart by colour. Variants of
+            one agent have colours of their own where they are more than there are shades of it.
 
     Raises:
         ParameterError: no group, or another ending than .png, .svg or .pdf.
@@ -147,7 +156,11 @@ def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Seque
     ends = (max(LEAST, bottom - 0.06) if bottom < MARGIN else MARGIN, 1.06)
     score = dataclasses.replace(charts[0].y, range=ends, ticks=TICKS if bottom < -0.5 else ())
     known = agent_styles(board.agents)
-    styles = {label: known.get(label) or agent_style(label) for labels in groups.values() for label in labels}
+    styles = {
+        label: (known.get(label) or agent_style(label)) if own is None else own
+        for labels in groups.values()
+        for label, own in zip(labels, variant_styles(labels), strict=True)
+    }
     columns = len(board.environments)
     shown = [_with_few_ticks(dataclasses.replace(chart, y=score)) for chart in charts]
     figure = draw_panels(shown, [styles] * len(shown), CURVES._replace(columns=columns))
@@ -158,6 +171,8 @@ def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Seque
             axes.set_title(plain(chart.title), fontsize=8.5, color=INK)
         if not chart.series:
             _leave_empty(axes)
+        for last in axes.get_xticklabels()[-1:]:  # a key stands to the right
+            last.set_ha("right")
     for row, (title, labels) in enumerate(groups.items()):
         handles = [line_handle(styles[label], label) for label in labels]
         _key(figure.axes[(row + 1) * columns - 1], handles, title, (1.04, 1.04), CURVES.font)
@@ -200,9 +215,8 @@ def write_pictures(result: StudyResult, folder: Path, name: str) -> list[Path]:
 
 
 def _with_few_ticks(chart: Chart) -> Chart:
-    """Leave the first, the middle and the last tick: panels are small."""
-    ticks = chart.x.ticks
-    few = tuple(dict.fromkeys(ticks[place] for place in (0, len(ticks) // 2, -1)))
+    """Leave the first and the last tick: panels are small."""
+    few = tuple(dict.fromkeys(chart.x.ticks[place] for place in (0, -1)))
     return dataclasses.replace(chart, x=dataclasses.replace(chart.x, ticks=few))
 
 

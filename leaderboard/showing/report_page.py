@@ -12,7 +12,7 @@ from theorybench.leaderboard.showing.charts.labels import place_labels
 from theorybench.leaderboard.showing.charts.layout import chart_key
 from theorybench.leaderboard.showing.document import Scale, render_document
 from theorybench.leaderboard.showing.styles import Style, group_styles
-from theorybench.leaderboard.showing.words import number, tally_sentences
+from theorybench.leaderboard.showing.words import number, predicted_number, tally_sentences
 
 TITLE = "Claims: what the papers say, and what was measured"
 
@@ -47,6 +47,7 @@ def render_report(chapters: Sequence[Chapter]) -> str:
         key=chart_key,
         keyed=lambda chart: place_labels(chart, GAP).side == "key",
         value=number,
+        predicted=predicted_number,
         summary=lambda claims: tally_sentences(tally_of(claims)),
     )
 

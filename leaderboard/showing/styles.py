@@ -61,6 +61,7 @@ VARIANTS = (
     (
         "network", "true-labels", "two-stage-0.3", "forward-until-zero", "three-steps", "persistent-ladder",
         "smoothed", "each-once-then-best", "pilot-smaller", "mlp", "after-1", "leaky-1", "window-7",
+        "most-frequent",
     ),
     (
         "table", "reject-easy", "round-robin", "two-stage-3", "everything", "to-convergence", "steep-ladder",
@@ -143,6 +144,17 @@ def group_styles(groups: Iterable[str]) -> dict[str, Style]:
         turn, place = divmod(number, len(free))
         styles[group] = style(free[place] + turn * len(COLOURS))
     return {group: styles[group] for group in named}
+
+
+def variant_styles(labels: Sequence[str]) -> list[Style | None]:
+    """Return styles for variants of one agent that are drawn by themselves, where its shades are too few for them.
+
+    Returns:
+        A style for each label; None for all where they have that of their agent.
+    """
+    if len(labels) <= len(SHADES) or len({_base(label) for label in labels}) > 1:
+        return [None] * len(labels)
+    return [style(place) for place in range(len(labels))]
 
 
 def agent_styles(agents: Sequence[AgentInfo]) -> dict[str, Style]:

@@ -29,6 +29,7 @@ from theorybench.leaderboard.showing.words import (
     ladder_table,
     number,
     plain,
+    predicted_number,
     tally_sentences,
 )
 
@@ -119,7 +120,10 @@ def claim_lines(claim: CheckedClaim) -> RenderableType:
     if claim.error:
         body.add_row("error", Text(plain(claim.error), "red"))
     else:
-        body.add_row("predicted", Text.assemble(number(claim.predicted), (f"   {plain(claim.formula)}", "dim")))
+        body.add_row(
+            "predicted",
+            Text.assemble(predicted_number(claim.predicted, claim.relation), (f"   {plain(claim.formula)}", "dim")),
+        )
         interval = f" [{number(claim.low)}, {number(claim.high)}]"
         margin = f"   tolerance {number(claim.tolerance)}" if claim.tolerance else ""
         body.add_row("measured", Text.assemble(number(claim.measured), interval, (margin, "dim")))

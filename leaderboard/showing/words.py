@@ -2,6 +2,7 @@
 
 import math
 
+from theorybench.envs.core.evidence.claim import Relation
 from theorybench.envs.core.evidence.interval import MISS, Interval
 from theorybench.envs.core.evidence.study import Cell, Column, Table
 from theorybench.leaderboard.comparing.growth import Growth
@@ -85,6 +86,11 @@ def format_share(interval: Interval | None) -> str:
 def number(value: float | None) -> str:
     """Write a number with up to five digits; a dash where there is none."""
     return "-" if value is None else f"{value:.5g}"
+
+
+def predicted_number(value: float | None, relation: Relation) -> str:
+    """Write what a claim predicts: a value, or a bound with its sign."""
+    return {"equal": "", "at least": "≥ ", "at most": "≤ "}[relation] + number(value)
 
 
 def cell(value: Cell, column: Column) -> str:

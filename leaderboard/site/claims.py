@@ -4,16 +4,16 @@ import dataclasses
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from theorybench.envs.core.errors import ConfigurationError, TheoryBenchError
-from theorybench.envs.core.evidence.claim import Claim
+from theorybench.envs.core.evidence.claim import Claim, Relation
 from theorybench.envs.core.registry import lookup
 
 #: Verdicts in the order in which readers look for them.
 VERDICTS = ("fails", "error", "inconclusive", "holds")
 #: What a report says of each claim in words and in numbers; all but the first three may be missing.
-WORDS = ("id", "environment", "verdict", "statement", "source", "formula", "falsified_by", "error")
+WORDS = ("id", "environment", "verdict", "statement", "source", "formula", "falsified_by", "error", "relation")
 NUMBERS = ("predicted", "measured", "low", "high", "tolerance", "detectable", "seconds")
 
 
@@ -33,6 +33,7 @@ class ShownClaim:
     measured: float | None = None
     low: float | None = None
     high: float | None = None
+    relation: Relation = "equal"
     tolerance: float | None = None
     detectable: float | None = None
     seconds: float | None = None
@@ -78,11 +79,12 @@ def _checked(row: Any, source: str) -> ShownClaim:
         if isinstance(value, bool) or not (isinstance(value, str) if is_word else isinstance(value, int | float)):
             raise ConfigurationError(f"{source}.{name} = {value!r:.80}: expected {'text' if is_word else 'a number'}")
         values[name] = value
-    if values["verdict"] not in VERDICTS:
-        raise ConfigurationError(f"{source}.verdict = {values['verdict']!r:.80}: expected {', '.join(VERDICTS)}")
+    for name, allowed in {"verdict": VERDICTS, "relation": get_args(Relation)}.items():
+        if values.get(name, allowed[0]) not in allowed:
+            raise ConfigurationError(f"{source}.{name} = {values[name]!r:.80}: expected {', '.join(allowed)}")
     known = _registered(values["environment"], values["id"])
     if known is not None:
-        words = {name: getattr(known, name) for name in ("statement", "source", "formula", "falsified_by")}
+        words = {name: getattr(known, name) for name in ("statement", "source", "formula", "falsified_by", "relation")}
         values = {**words, "tolerance": known.tolerance, **values}
     return ShownClaim(**values)
 

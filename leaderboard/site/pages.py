@@ -17,7 +17,7 @@ from theorybench.leaderboard.comparing.labels import first_line, short_name
 from theorybench.leaderboard.comparing.ranking import Row
 from theorybench.leaderboard.evidence.report import tally
 from theorybench.leaderboard.showing.document import embedded, escaping_environment
-from theorybench.leaderboard.showing.words import format_values, growth_words, number, tally_sentences
+from theorybench.leaderboard.showing.words import format_values, growth_words, number, predicted_number, tally_sentences
 from theorybench.leaderboard.site.claims import ShownClaim
 from theorybench.leaderboard.site.settings import SettingPage
 
@@ -108,6 +108,7 @@ class SitePages:
             claims=self._claims,
             summary=" ".join(tally_sentences(tally([claim.verdict for claim in self._claims], sampled))),
             value=number,
+            predicted=predicted_number,
             names={id: short_name(id) for id in ids},
             links={id: f"settings/{self._settings[id].slug}.html" for id in ids if id in self._settings},
         )

@@ -187,8 +187,9 @@ def test_exact_fits_are_where_gradient_descent_ends(agent, dimension, count):
     """Minimise the summed loss of the trainer's own log-probabilities, plus the ridge, by a stock optimiser."""
     parameters = {"dimension": dimension, "theta_init": 1.0, "num_contexts": 2}
     trainer = trainer_of(BANDIT, (3, 4), policy="linear", **parameters)
-    data = trainer.samples(trainer.collect(count))
-    exact, pull = agent.solve(trainer, data), 1.0 if agent.ridge_to == "current" else 0.0
+    episodes = trainer.collect(count)
+    data = trainer.samples(episodes)
+    exact, pull = agent.solve(trainer, episodes), 1.0 if agent.ridge_to == "current" else 0.0
     for run in range(2):
         part = data.of(run)
 
@@ -206,10 +207,11 @@ def test_exact_fits_are_where_gradient_descent_ends(agent, dimension, count):
 
 def test_differences_are_listed_once():
     softmax = trainer_of(BANDIT, dimension=5, num_contexts=3).softmax
-    features, (rows, row) = softmax.features, softmax.differences
-    assert len(rows) == 3**5 == len(np.unique(rows, axis=0))
+    features, (rows, row, sign) = softmax.features, softmax.differences
+    assert len(rows) == (3**5 + 1) // 2 == len(np.unique(rows, axis=0))
+    assert len(np.unique(np.concatenate([rows, -rows]), axis=0)) == 3**5
     every = (features[:, :, None] - features[:, None]).reshape(-1, 5)
-    np.testing.assert_array_equal(rows[row], every)
+    np.testing.assert_array_equal(sign[:, None] * rows[row], every)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
     Raises:
         Untraceable: its dynamics do what the tracer does not know.
     """
-    from theorybench.envs.core.compiled.source import searched, write  # what few steps do without
+    from theorybench.envs.core.compiled.fused.source import searched, write  # what few steps do without
     from theorybench.envs.core.compiled.trace import trace
 
     held = setting.__dict__.setdefault("_programs", {})
@@ -105,7 +105,7 @@ def folder() -> Path:
 
 def _load(text: str) -> Callable[..., tuple[bool, bool]]:
     """Make the function of a source, from a file that numba's cache can stand beside where one can be written."""
-    used = Path(__file__).with_name("memory.py").read_text()  # compiled into the function, which is kept by this name
+    used = Path(__file__).with_name("fused").joinpath("memory.py").read_text()  # compiled in, too: the name tells
     name = f"theorybench_compiled_{hashlib.sha256((text + used).encode()).hexdigest()[:24]}"
     try:
         path = _written(folder() / f"{name}.py", text.replace("{options}", ", cache=True"))

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from theorybench.envs.core.errors import ParameterError, TheoryBenchError
 from theorybench.envs.core.evidence.interval import Interval
@@ -13,6 +13,8 @@ from theorybench.envs.core.setting import Setting
 
 #: What a check says: the measurement agrees with the prediction, contradicts it, or is too rough for either.
 Verdict = Literal["holds", "fails", "inconclusive"]
+#: What a claim says of the true value: that it is the predicted one, or that it is at least or at most that.
+Relation = Literal["equal", "at least", "at most"]
 
 
 class Experiment(Protocol):
@@ -81,11 +83,13 @@ class Claim(Evidence):
         resolution: half-width of the measured interval beyond which the claim says nothing: at most a quarter of the
             effect, the distance of the prediction from what would be measured if the statement were false. None for a
             quarter of the prediction itself, where the statement says that there is something in place of nothing.
+            Bounds need none.
+        relation: of the true value to the predicted one, which is a bound unless it says "equal".
         falsified_by: what would make it fail, in words; a test does it.
         formula: the predicted value as a formula that people read.
 
     Raises:
-        ParameterError: a negative tolerance or resolution, or a tolerance without a reason.
+        ParameterError: a negative tolerance or resolution, a tolerance without a reason, or an unknown relation.
     """
 
     statement: str
@@ -94,6 +98,7 @@ class Claim(Evidence):
     tolerance: float = 0.0
     tolerance_reason: str = ""
     resolution: float | None = None
+    relation: Relation = "equal"
     falsified_by: str
     formula: str = ""
 
@@ -107,14 +112,24 @@ class Claim(Evidence):
             raise ParameterError(
                 "tolerance_reason", "", f"a reason why the claim {self.id} has the tolerance {self.tolerance:g}"
             )
+        if self.relation not in get_args(Relation):
+            raise ParameterError("relation", self.relation, f"one of {', '.join(get_args(Relation))}")
 
     def judge(self, predicted: float, measured: Interval) -> Verdict:
         """Compare a measurement with the prediction.
 
         Returns:
             "fails" where the interval, widened by the tolerance, does not contain the prediction; else "inconclusive"
-            where the interval is wider than the claim's resolution; else "holds".
+            where the interval is wider than the claim's resolution; else "holds". Of a bound "holds" where the
+            interval is on its right side, up to the tolerance, "fails" where it is on the other one, and else
+            "inconclusive".
         """
+        if self.relation != "equal":
+            sign = 1 if self.relation == "at least" else -1
+            ends = sorted((sign * (measured.low - predicted), sign * (measured.high - predicted)))
+            if ends[0] >= -self.tolerance:
+                return "holds"
+            return "inconclusive" if ends[1] >= -self.tolerance else "fails"
         if not measured.low - self.tolerance <= predicted <= measured.high + self.tolerance:
             return "fails"
         return "inconclusive" if measured.half_width > self.finest(predicted) else "holds"

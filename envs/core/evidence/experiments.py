@@ -80,21 +80,6 @@ class TrainedMetric(Sampled):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Reaches(Predicted):
-    """Whether the mean of independent values, with its interval, lies on one side of a bound: 1 if it does, else 0."""
-
-    runs: Sampled
-    bound: float
-    above: bool = True  # whether it has to lie above
-    prediction: Prediction = certain
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Return whether it does."""
-        ends = mean_interval(self.runs.values(lab, seed))
-        return point(float(ends.low >= self.bound if self.above else ends.high <= self.bound))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SolvedShare(Sampled):
     """Share of runs that solve the task: of one agent, or of one less that of another with the same budget."""
 

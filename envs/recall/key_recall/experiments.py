@@ -29,12 +29,13 @@ class Ending(Sampled):
     """What a policy earns on fresh prompts of the full length that matches the end of the key alone."""
 
     matched: int  # symbols
+    most_frequent: bool = False  # whether it answers the most frequent value alone
     episodes: int = 40_000
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Play; return the rewards, float64 (episodes,)."""
         fresh = lab.at(trained=0)
-        policy = SuffixPolicy(fresh.setting, self.matched)
+        policy = SuffixPolicy(fresh.setting, self.matched, most_frequent=self.most_frequent)
         return np.asarray(fresh.simulate(policy, self.episodes, seed_of(seed, 7)).rewards)
 
 

@@ -12,23 +12,27 @@ PART = 512
 
 
 class SuffixPolicy(PolicyOfSetting):
-    """Answer each value as often as it stands behind keys that end as the one that is asked for.
+    """Answer from the values behind keys that end as the one that is asked for.
 
     Args:
         setting: the KeyRecall.
         matched: how many symbols at the end of the key are matched, 0 to k; with all k this is the optimum. Where no
             key has them, values are equally likely.
+        most_frequent: whether only the most frequent of these values is answered, any of several equally often; else
+            each is answered as often as it stands there.
     """
 
-    def __init__(self, setting: Any, matched: int) -> None:
+    def __init__(self, setting: Any, matched: int, *, most_frequent: bool = False) -> None:
         super().__init__(setting)
-        self.matched = matched
+        self.matched, self.most_frequent = matched, most_frequent
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, num_actions)."""
         setting: Any = self.setting
         values = setting.read(observations)[0][:, :, [setting.k]] == np.arange(1, setting.V + 1)
         counts = (values & setting.matches(observations, self.matched)[:, :, None]).sum(axis=1)
+        if self.most_frequent:
+            counts = (counts == counts.max(axis=1, keepdims=True)).astype(np.int64)
         total = counts.sum(axis=1, keepdims=True)
         return np.where(total > 0, counts / np.maximum(total, 1), 1 / setting.V)
 

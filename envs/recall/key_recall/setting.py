@@ -84,6 +84,9 @@ class KeyRecall(RecallSetting):
     | default | .525653 | 1 | | .530330 | .522363 |
     | S = 4, k = 3, n = 24 | .374984 | .678082 | 1 | .372549 | .374153 |
 
+    `oracle.rules["most-frequent"]` reads no key: it answers the most frequent value of the prompt, which is right with
+    probability E[max_v c_v] / n, the counts c of the values being multinomial: .383688 by default.
+
     ## What theory predicts
     *Memory.* A policy that answers for any of the S^k keys, uniformly where a key is absent, remembers of the pairs
     what has rank S^k (V - 1), and the set of pairs itself log2(C(S^k, n) V^n) bits: 108 and 64.8 by default. Right
@@ -117,7 +120,7 @@ class KeyRecall(RecallSetting):
     """
 
     question: ClassVar[str] = "does a model match the whole key, or its last word, and on longer prompts as well?"
-    rule_names: ClassVar[tuple[str, ...]] = ("last-word",)
+    rule_names: ClassVar[tuple[str, ...]] = ("last-word", "most-frequent")
 
     S: int = integer(6, 2, 16, "symbols that keys are made of")
     k: int = integer(2, 1, 4, "symbols of a key; S^k is at most 4096")
@@ -215,8 +218,8 @@ class KeyRecall(RecallSetting):
         return np.asarray(same & (pairs[:, :, self.k] > 0))
 
     def _rule_policy(self, name: str) -> SuffixPolicy:
-        """Return the policy that matches the last symbol of the key alone."""
-        return SuffixPolicy(self, 1)
+        """Return the policy that matches the last symbol of the key alone, or none of them."""
+        return SuffixPolicy(self, 1) if name == "last-word" else SuffixPolicy(self, 0, most_frequent=True)
 
     # What the right answer needs.
 

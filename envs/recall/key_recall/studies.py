@@ -50,7 +50,7 @@ class Orders:
             policies = lab.train("grpo", run_seeds(seed, seeds), self.budget, **options)
             heads[f"order {order}"] = policies[0]
             found = [[lab.oracle.evaluate(policy, metrics)[name] for name in metrics] for policy in policies]
-            series.append(measured(f"order {order}", lengths, found, style="line"))
+            series.append(measured(f"order {order}", lengths, found))
         sizes = {"key_length": setting.k, "symbols": setting.S, "values": setting.V}
         for order in (one for one in self.orders if one <= setting.k):
             law = [majority_value(order, pairs=pairs, **sizes) for pairs in lengths]
@@ -61,10 +61,11 @@ class Orders:
         chart = Chart(
             "Right answers of heads that match contexts",
             Axis("pairs in the prompt", ticks=tuple(lengths)),
-            Axis("share of prompts whose most probable answer is right", range=(0.0, 1.02)),
+            Axis("share of prompts answered right", range=(0.0, 1.02)),
             tuple(series),
             levels=(Level(1 / setting.V, "guessing"),),
-            note=f"Trained on up to {setting.longest_trained} pairs. Lines: the most frequent value behind keys with "
+            note=f"Most probable answers, of heads trained on up to {setting.longest_trained} pairs. "
+            "Lines: the most frequent value behind keys with "
             "the same last symbols; for order 3 what the value before the key tells, where many pairs are stored.",
         )
         return StudyResult(charts=(chart,), pictures=(attention_picture(lab, heads),), groups=tuple(heads))

@@ -34,9 +34,9 @@ class PointerChase(RecallSetting):
     ## Description
     The prompt shows K cells in random order, each of which says that one name points to another, then r arrows, then a
     name. The answer is the name that one comes to from there after r pointers. Each look-up needs what the one before
-    has found: the address of the answer is itself stored. A policy that answers at once follows all r pointers in one
-    forward pass; can it follow four, having been trained on up to three? With a chain of thought it says the name after
-    each hop, and one look-up at a time is enough.
+    has found: the address of the answer is itself stored. A policy that gives the answer alone follows all r pointers
+    in one forward pass; can it follow four, having been trained on up to three? With a chain of thought it says the
+    name after each hop, and one look-up at a time is enough.
 
     The pointers are one cycle through all names, uniform among the (K-1)! cycles. (Among all permutations a short cycle
     would often lead back: at K = 6 and r = 4 the start itself would be the answer half of the time.) The number of hops
@@ -88,10 +88,11 @@ class PointerChase(RecallSetting):
     .999, .999, .986 and .953 on r = 1..5 (means of five runs, K = 6, `hops=5`); the lowest of these runs ends at .955
     and .846 on four and five hops. It is not sure to get there: on the default instance five runs with half as many
     questions score .10 to .99 on four hops (suite `architectures`), and the claim `pointer-chase-looped`, that the mean
-    of five runs with all of them lies above .85, fails. A plain transformer of three layers, after 192,000, already
-    fails within training: .959, .526, .409, then .212 and .061, where chance is .167 (means of five runs). With another
-    number of loops the same weights follow as many pointers as they have loops, less one: eight loops answer a question
-    with one hop right in .72 of the cases, as seven pointers go once round a cycle of six.
+    of five runs with all of them is at least .85, is inconclusive: the mean is .85, and one run far below the others. A
+    plain transformer of three layers, after 192,000, already fails within training: .959, .526, .409, then .212 and
+    .061, where chance is .167 (means of five runs). With another number of loops the same weights follow as many
+    pointers as they have loops, less one: eight loops answer a question with one hop right in .72 of the cases,
+    as seven pointers go once round a cycle of six.
 
     *Memory.* The log-probabilities of right answers to all questions with one arrow have rank K^2 - 3 K + 1 in what the
     cells say (the dimension of the travelling-salesman polytope), 19 at K = 6, 41 at K = 8. A memory of one symbol
@@ -112,7 +113,7 @@ class PointerChase(RecallSetting):
 
     K: int = integer(6, 3, 10, "names, each with one cell")
     hops: int = integer(4, 1, 9, "pointers R to follow in a full question, below K")
-    chain_of_thought: bool = boolean(False, "say the name after each hop, or answer at once")
+    chain_of_thought: bool = boolean(False, "name each pointer on the way, or give the answer alone")
     trained: int = integer(3, 0, 9, "the most hops of questions in training, where they are uniform; 0: all have R")
 
     def validate(self) -> None:

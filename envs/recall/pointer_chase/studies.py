@@ -34,9 +34,9 @@ class Stopping:
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Play the rules."""
         names, hops, series = lab.setting.K, lab.setting.hops, list[Series]()
-        for group, aloud in (("answers at once", False), ("says every name", True)):
-            world, known = lab.at(chain_of_thought=aloud), range(hops + 1)
-            values = [stopping_value(names, hops, count, chain_of_thought=aloud) for count in known]
+        for group, thinks in (("answer alone", False), ("chain of thought", True)):
+            world, known = lab.at(chain_of_thought=thinks), range(hops + 1)
+            values = [stopping_value(names, hops, count, chain_of_thought=thinks) for count in known]
             series.append(Series(group, "predicted", known, values))
             played = [[self._played(world, count, run) for count in known] for run in run_seeds(seed, seeds)]
             series.append(measured(group, known, played, style="simulated"))
@@ -165,8 +165,8 @@ class LookUps:
 
 
 @dataclasses.dataclass(frozen=True)
-class Aloud:
-    """Networks that say the name after each hop, by hops: what a chain of thought makes of them."""
+class ChainOfThought:
+    """Networks with and without a chain of thought, which names each pointer, by hops."""
 
     budget: int = 128_000  # demonstrations of each run
     networks: tuple[str, ...] = ("looped", "transformer")
@@ -175,19 +175,20 @@ class Aloud:
         """Train on few hops; measure on all."""
         hops, series = range(1, lab.setting.hops + 1), list[Series]()
         names = [f"length_{length}/objective" for length in hops]
-        for aloud in (True, False):
-            world = lab.at(chain_of_thought=aloud)
+        for how, thinks in (("chain of thought", True), ("answer alone", False)):
+            world = lab.at(chain_of_thought=thinks)
             for network in self.networks:
                 options = {**NETWORK, "policy": network, "episodes_per_update": BATCH}
                 policies = world.train("imitation", run_seeds(seed, seeds), self.budget, **options)
                 values = [list(map(world.oracle.evaluate(one, names).get, names)) for one in policies]
-                series.append(measured(f"{network}, {'aloud' if aloud else 'at once'}", hops, values))
+                series.append(measured(f"{network}, {how}", hops, values))
         chart = Chart(
-            f"Right answers after {self.budget:,} demonstrations with up to {lab.setting.trained} hops",
+            "With a chain of thought, and without",
             Axis("hops", ticks=tuple(hops)),
             Axis("probability of a reward", range=(0.0, 1.0)),
             tuple(series),
-            note="Aloud all names have to be right, at once the last alone.",
+            note=f"{self.budget:,} demonstrations with up to {lab.setting.trained} hops. "
+            "All names of a chain of thought have to be right.",
         )
         return StudyResult(charts=(chart,))
 
@@ -214,12 +215,12 @@ STUDIES: tuple[Study, ...] = (
         seeds=5,
     ),
     Study(
-        id="pointer-chase-aloud",
+        id="pointer-chase-chain-of-thought",
         source="arXiv 2502.21212, chains of thought and loops; the setting is ours",
-        title="Thinking aloud",
-        text="Networks of fixed depth and networks that loop are told to say the name after each hop, or the answer at "
-        "once. Aloud each name needs one look-up, and what has been learnt on few hops goes further.",
-        run=Aloud(),
+        title="With a chain of thought, and without",
+        text="Networks of fixed depth and networks that loop are told to name each pointer on the way, or the answer "
+        "alone. In a chain of thought each name needs one look-up, and what has been learnt on few hops goes further.",
+        run=ChainOfThought(),
         parameters={"hops": 5, "pool": 64},
         seeds=5,
     ),

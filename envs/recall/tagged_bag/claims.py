@@ -7,7 +7,6 @@ on short prompts.
 from typing import Any
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.core.evidence.experiments import Reaches
 from theorybench.envs.recall.experiments import Played, StateSize, networks
 from theorybench.envs.recall.tagged_bag.experiments import Leak, Rearranged, doubled, permuted
 from theorybench.envs.recall.tagged_bag.law import best_value, leak
@@ -99,18 +98,20 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "network",
-        Reaches(runs=networks("rlvr", BUDGET, "score", seeds=12, policy="bag"), bound=0.65),
+        networks("rlvr", BUDGET, "score", seeds=12, prediction=lambda oracle: 0.65, policy="bag"),
+        relation="at least",
         source=LAYER,
         statement="Trained on up to 16 readings, `bag` scores more than .65 on 64 of them (twelve runs, two minutes)",
         falsified_by="a network that reads places",
-        formula="1: whether the mean score, with its interval, is above .65",
+        formula="at least .65, the score",
     ),
     claim(
         "groups",
-        Reaches(runs=networks("grpo", BUDGET, "score", seeds=12, policy="bag"), bound=0.55, above=False),
+        networks("grpo", BUDGET, "score", seeds=12, prediction=lambda oracle: 0.55, policy="bag"),
+        relation="at most",
         source="ours",
         statement="In groups of 8 answers to a prompt, as many episodes give less than .55 (twelve runs, two minutes)",
         falsified_by="64 prompts in each update of 64 episodes",
-        formula="1: whether the mean score, with its interval, is below .55",
+        formula="at most .55, the score",
     ),
 )

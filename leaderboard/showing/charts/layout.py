@@ -144,11 +144,12 @@ def _coincide(chart: Chart, one: Series, other: Series) -> bool:
 def chart_key(chart: Chart) -> list[str]:
     """Return what the marks of a chart mean."""
     used = {series.style for series in chart.series}
+    bars = f", bar: {chart.bars}" if any(series.low for series in chart.series) else ""
     alone = not used & {"measured", "line", "band"} and chart.points != Chart.points  # then the points are simulated
     words = {
         "band": f"line and shade: {chart.points} and {chart.bars}",
-        "measured": f"● {chart.points}, bar: {chart.bars}",
-        "line": f"marks: {chart.points}, bar: {chart.bars}",
+        "measured": f"● {chart.points}{bars}",
+        "line": f"marks: {chart.points}{bars}",
         "simulated": f"× {chart.points if alone else WORDS['simulated']}",
         "predicted": "dashed: theory" if "band" in used else "line: theory",
         "published": "○ published",

@@ -115,7 +115,9 @@ def test_what_is_known_of_an_agent():
     assert named.changed == {"kl": 0.5} and named.hyperparameters == hyperparameters(RLVR(kl=0.5)) and named.batch_seeds
     assert dataclasses.replace(named, reference=None, given={}) == given and given.fresh() is given.agent
     assert resolve_agent("optimal").privileged and resolve_agent("curriculum-rlvr").strategy == "curriculum"
-    assert not resolve_agent("rlvr", policy="mlp").batch_seeds
+    assert resolve_agent("rlvr", policy="mlp").batch_seeds
+    assert not resolve_agent("rlvr", policy="mlp", hidden_units=512).batch_seeds
+    assert not resolve_agent("rlvr", policy="transformer").batch_seeds
     with pytest.raises(AgentError, match="is no agent"):
         resolve_agent(object())
     with pytest.raises(UnknownNameError):

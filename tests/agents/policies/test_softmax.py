@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.softmax import LinearSoftmax, TabularSoftmax
@@ -41,3 +42,19 @@ def test_zero_probabilities_have_a_finite_logarithm():
     assert np.isfinite(start).all()
     assert start.min() < -600
     assert softmax.snapshot(start).table.min() < 1e-280
+
+
+@pytest.mark.parametrize("policy", ["prefix", "mlp", "transformer"])
+def test_runs_read_their_own_observations_in_any_order_and_number(policy):
+    setting = lookup("Toy/Copy-v0").make_setting({})
+    softmax = PolicyOptions(policy=policy).build(setting)
+    rng = np.random.default_rng(0)
+    parameters = rng.normal(size=(4, *softmax.start(0).shape))
+    observed = np.pad(setting.prompt_tokens(rng.integers(50, size=23)), ((0, 0), (0, setting.response_length)))
+    run = rng.choice([0, 1, 3], p=[0.6, 0.3, 0.1], size=23)  # one has none
+    probs, _ = softmax.probs(torch.from_numpy(parameters), observed, None, run)
+    for number in np.unique(run):
+        own = run == number
+        alone, _ = softmax.probs(torch.from_numpy(parameters[[number]]), observed[own], None, np.zeros(own.sum(), int))
+        np.testing.assert_allclose(probs[own], alone, atol=1e-12)
+    assert np.abs(probs[run == 0] - probs[run == 0][0]).max() > 1e-3

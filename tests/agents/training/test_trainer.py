@@ -9,8 +9,9 @@ import torch
 from theorybench.agents import make_agent, train
 from theorybench.agents.api.budget import attach
 from theorybench.envs.core.errors import BudgetExhausted
+from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.core.policy import SettingPolicy
-from theorybench.envs.core.registry import load_module
+from theorybench.envs.core.registry import load_module, lookup
 
 KIT = load_module(str(Path(__file__).parents[1] / "trainers.py"))
 trainer_of = KIT.trainer_of
@@ -171,14 +172,46 @@ def test_a_critic_fits_returns(make, policy):
             np.testing.assert_allclose(found, mean[rows], atol=0.05)
 
 
-def test_networks_are_trained_one_at_a_time(make):
-    agent = make_agent("rlvr", policy="mlp")
+@pytest.mark.parametrize("options", [{"policy": "kgram"}, {"policy": "mlp", "hidden_units": 300}])
+def test_large_networks_are_trained_one_at_a_time(make, options):
+    agent = make_agent("rlvr", **options)
     outcomes = train(agent, "Toy/Copy-v0", {}, [0, 1], 256)
     assert [outcome.together for outcome in outcomes] == [1, 1]
     observations = make("Copy", 8, seed=0).unwrapped.batch.observe()
     together = agent.train_runs(*_pieces(make, agent, [0, 1]))
     for outcome, policy in zip(outcomes, together, strict=True):  # possible, yet not to the last bit
         np.testing.assert_allclose(outcome.policy.probs(observations), policy.probs(observations), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("reference", "env_id", "budget"),
+    [
+        ("rlvr[policy=mlp]", "Toy/Copy-v0", 64),
+        ("ppo[policy=mlp,kl=0.1,epochs=1]", "TheoryBench/TreeMarkovChain-v0", 64),
+        ("grpo[policy=mlp,max_gradient_norm=0.01,optimizer=sgd]", "TheoryBench/TreeMarkovChain-v0", 64),
+        ("dpo-on-policy[policy=mlp,rounds=1,gradient_steps=1]", "Toy/Duel-v0", 64),
+    ],
+)
+def test_perceptrons_train_together_and_are_those_alone_after_an_update(reference, env_id, budget):
+    agent = make_agent(reference)
+    together = train(agent, env_id, {}, range(5), budget)
+    for seed, outcome in enumerate(together):
+        (alone,) = train(agent, env_id, {}, [seed], budget)
+        assert (outcome.together, alone.together) == (5, 1)
+        np.testing.assert_allclose(outcome.policy.weights, alone.policy.weights, rtol=0, atol=1e-6)
+        assert outcome.budget.spent == alone.budget.spent
+        assert alone.policy.weights[-1] != 0  # the last layer has moved
+
+
+@pytest.mark.rotating
+def test_perceptrons_learn_together_what_they_learn_alone():
+    agent, env_id, seeds = make_agent("rlvr", policy="mlp"), "TheoryBench/TreeMarkovChain-v0", range(10)
+    together = train(agent, env_id, {}, seeds, 1280)
+    alone = [train(agent, env_id, {}, [100 + seed], 1280)[0] for seed in seeds]  # other seeds: independent runs
+    oracle = lookup(env_id).oracle(lookup(env_id).make_setting({}))
+    first, second = (mean_interval(np.array([oracle.score(run.policy) for run in own])) for own in (together, alone))
+    assert first.low <= second.high and second.low <= first.high
+    assert min(first.low, second.low) > 0.05 and max(first.high - first.low, second.high - second.low) < 0.5
 
 
 def _pieces(make, agent, seeds):
@@ -193,7 +226,7 @@ def test_policies_are_reported_when_they_are_due(make):
     trainer.update(lambda logs, part: -(part.rewards * logs.sum(-1)).mean(), data, solved=np.array([0.25, 0.5]))
     wanted = {"solved": 0.25, "reward": float(data.rewards[0].mean()), "length": 4.0, "log_ratio": 0.0}
     assert log.scalars == [pytest.approx(wanted, abs=1e-12)]
-    np.testing.assert_array_equal(log.policies[0].table, trainer.policy(0).table)
+    np.testing.assert_array_equal(log.policies[0].table, trainer.policies([0])[0].table)
 
 
 def test_32_seeds_together_are_those_alone_at_every_look():

@@ -11,7 +11,7 @@ from theorybench.envs.core.registry import register
 from theorybench.envs.recall.pointer_chase.law import StoppingPolicy
 from theorybench.envs.recall.pointer_chase.oracle import PointerChaseOracle
 from theorybench.envs.recall.pointer_chase.setting import PointerChase
-from theorybench.envs.recall.pointer_chase.studies import Aloud, LookUps, Stopping, looked_at
+from theorybench.envs.recall.pointer_chase.studies import ChainOfThought, LookUps, Stopping, looked_at
 from theorybench.leaderboard.evidence.lab import TrainingLab
 
 ID = "TheoryBench/PointerChase-v0"
@@ -97,8 +97,8 @@ def test_chart_of_stopping():
     (chart,) = dataclasses.replace(study, run=Stopping(episodes=1000)).result(seeds=4).charts
     assert all(item.inside >= item.points - 1 for item in chart.agreement())
     told = {series.group: series.y for series in chart.series if series.style == "predicted"}
-    assert told["answers at once"] == pytest.approx((1 / 5, 1 / 4, 1 / 3, 1 / 2, 1))
-    assert told["says every name"] == pytest.approx((1 / 120, 1 / 24, 1 / 6, 1 / 2, 1))
+    assert told["answer alone"] == pytest.approx((1 / 5, 1 / 4, 1 / 3, 1 / 2, 1))
+    assert told["chain of thought"] == pytest.approx((1 / 120, 1 / 24, 1 / 6, 1 / 2, 1))
 
 
 @pytest.mark.rotating
@@ -115,14 +115,14 @@ def test_charts_of_look_ups():
 
 
 @pytest.mark.rotating
-def test_chart_of_thinking_aloud():
-    study = STUDY["pointer-chase-aloud"]
+def test_chart_of_chains_of_thought():
+    study = STUDY["pointer-chase-chain-of-thought"]
     small = PointerChase(hops=3, trained=2, pool=64)
-    study = dataclasses.replace(study, setting=small, run=Aloud(budget=1280, networks=("looped",)))
+    study = dataclasses.replace(study, setting=small, run=ChainOfThought(budget=1280, networks=("looped",)))
     (chart,) = study.result(seeds=2).charts
-    assert chart.groups == ("looped, aloud", "looped, at once")
-    aloud, at_once = (np.array(series.y) for series in chart.series)
-    assert (np.diff(aloud) < 0).all() and at_once[-1] > 0.1, "of a chain all names have to be right"
+    assert chart.groups == ("looped, chain of thought", "looped, answer alone")
+    chained, alone = (np.array(series.y) for series in chart.series)
+    assert (np.diff(chained) < 0).all() and alone[-1] > 0.1, "of a chain all names have to be right"
 
 
 def test_attention_is_told_by_what_it_falls_on():

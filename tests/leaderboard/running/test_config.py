@@ -134,6 +134,14 @@ def test_a_suite_that_cannot_be_run_is_refused_before_anything_runs(change, mess
         plan(make_suite({**GOOD, **change}))
 
 
+def test_a_list_of_runs_needs_no_values():
+    suite = make_suite(GOOD)
+    listed, planned = plan(suite, values=False), plan(suite)
+    assert listed.keys == planned.keys and {job.values for job in listed.jobs} == {None}
+    reference, optimum = planned.jobs[0].values
+    assert reference < optimum
+
+
 def test_files_that_are_no_suite(tmp_path):
     with pytest.raises(ConfigurationError, match=r"no configuration file .*suites by name: .*starter"):
         load_suite(tmp_path / "none.toml")

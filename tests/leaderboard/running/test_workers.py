@@ -58,6 +58,19 @@ def rough(tmp_path_factory):
     return folder, ear.events, outcome
 
 
+def test_perceptrons_train_together_and_a_sweep_of_them_goes_on(tmp_path):
+    agents, first, all_of_them = ["rlvr[policy=mlp,episodes_per_update=64]"], Listener(), Listener()
+    changes = {"budget": 128, "workers": 1, "environments": [{"id": "TheoryBench/TreeMarkovChain-v0"}]}
+    sweep(suite(agents, seeds=3, **changes), tmp_path, watcher=first)
+    held = load_records(tmp_path)
+    assert [(r.seed, r.lifted, r.status) for r in held] == [(seed, 3, "ok") for seed in range(3)]
+    assert len({r.score for r in held}) == len({r.key for r in held}) == 3
+    outcome = sweep(suite(agents, seeds=5, **changes), tmp_path, watcher=all_of_them)
+    assert (outcome.runs, outcome.resumed, outcome.failed) == (5, 3, [])
+    now = {r.seed: r for r in load_records(tmp_path)}
+    assert [now[r.seed] for r in held] == list(held) and [now[seed].lifted for seed in (3, 4)] == [2, 2]
+
+
 def test_a_sweep_survives_its_agents(rough):
     folder, events, outcome = rough
     found = {agent: (record.status, record.error) for (agent, _), record in by_agent(folder).items()}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from theorybench.envs.core.compiled.sorting import NETWORK, RANKED, network, sorting, spare
+from theorybench.envs.core.compiled.fused.sorting import NETWORK, RANKED, network, sorting, spare
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 6, 8, 11, NETWORK, NETWORK + 1, 36, RANKED, RANKED + 1])

@@ -34,6 +34,14 @@ def claim(predicted=1.0, **words):
         (0.7, 0.89, {"tolerance": 0.1}, "fails"),
         (0.9, 1.1, {"resolution": 0.05}, "inconclusive"),
         (0.4, 1.6, {"resolution": 0.7}, "holds"),
+        (1.0, 9.0, {"relation": "at least"}, "holds"),
+        (0.9, 9.0, {"relation": "at least"}, "inconclusive"),
+        (0.9, 9.0, {"relation": "at least", "tolerance": 0.1}, "holds"),
+        (0.5, 0.99, {"relation": "at least"}, "fails"),
+        (-9.0, 1.0, {"relation": "at most"}, "holds"),
+        (0.5, 1.1, {"relation": "at most"}, "inconclusive"),
+        (1.01, 1.1, {"relation": "at most"}, "fails"),
+        (np.nan, np.nan, {"relation": "at most"}, "fails"),
     ],
 )
 def test_verdicts(low, high, words, verdict):
@@ -50,7 +58,12 @@ def test_an_exact_number_is_never_inconclusive_and_a_prediction_of_nothing_needs
 
 @pytest.mark.parametrize(
     ("words", "field"),
-    [({"tolerance": -1}, "tolerance"), ({"tolerance": 1}, "tolerance_reason"), ({"resolution": -1}, "resolution")],
+    [
+        ({"tolerance": -1}, "tolerance"),
+        ({"tolerance": 1}, "tolerance_reason"),
+        ({"resolution": -1}, "resolution"),
+        ({"relation": "near"}, "relation"),
+    ],
 )
 def test_claims_say_what_they_allow(words, field):
     with pytest.raises(ParameterError, match=rf"^{field} = "):

@@ -61,6 +61,7 @@ FAULTS = (
     ("ending-2-of-3", {}, {"world": world(RepeatedKeys)}),
     *((f"ending-{name}", {}, {"world": world(ValuesOfKeys)}) for name in ("1", "1-of-3", "2-of-3")),
     ("ending-1", {"matched": 0}, {}),
+    ("most-frequent", {"most_frequent": False}, {}),
     *((f"gap-{order}", {"budget": 1024, "seeds": 5}, {}) for order in (2, 3)),
     ("cosine", {"budget": 64, "seeds": 2}, ORDER_3),
     ("weights", {"budget": 64}, {}),

@@ -190,15 +190,30 @@ def test_the_ladder_has_more_pairs_on_each_level():
 
 def test_a_saved_rule_answers_as_before(tmp_path):
     oracle = KeyRecallOracle(KeyRecall())
-    for policy in (oracle.rules["last-word"], HeadPolicy(oracle.setting, 4.0)):
+    for policy in (*oracle.rules.values(), HeadPolicy(oracle.setting, 4.0)):
         policy.save(tmp_path / "policy")
         found = values(oracle, policy, tb.load_policy(tmp_path / "policy"))
         assert found[0] == found[1]
 
 
-def test_the_rule_is_an_agent():
-    policy = tb.train(ID, "rule[name=last-word]", seed=0)
-    assert tb.evaluate(policy, ID)["objective"] == pytest.approx(0.530330, abs=6e-7)
+@pytest.mark.parametrize(("rule", "value"), [("last-word", 0.530330), ("most-frequent", 0.390747)])
+def test_rules_are_agents(rule, value):
+    policy = tb.train(ID, f"rule[name={rule}]", seed=0)
+    assert tb.evaluate(policy, ID)["objective"] == pytest.approx(value, abs=6e-7)
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 5, 12])
+def test_the_most_frequent_value_is_worth_what_counting_says(pairs):
+    oracle = KeyRecallOracle(KeyRecall(n=12, V=3, trained=1))
+    prompts, right = oracle.scoring_pool(pairs)
+    shown = prompts[:, 2::3][:, :pairs]
+    worth = []
+    for values_shown, answer in zip(shown.tolist(), right[:, 0].tolist(), strict=True):
+        counts = {value: values_shown.count(value) for value in values_shown}
+        top = [value for value, count in counts.items() if count == max(counts.values())]
+        worth.append((answer + 1 in top) / len(top))
+    found = oracle.values(oracle.rules["most-frequent"], pairs)["objective"]
+    assert found == pytest.approx(np.mean(worth), abs=1e-12)
 
 
 def test_pictures_mark_the_key_and_those_that_end_alike():

@@ -42,8 +42,8 @@ def _copied(typing, target, at, source, start, count):  # type: ignore[no-untype
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         (into, at, out_of, start, count), (kind, _, other, *_) = arguments, signature.args
         size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-        ends = (_pointer(context, builder, k, a, i) for k, a, i in ((kind, into, at), (other, out_of, start)))
-        cgutils.raw_memcpy(builder, *ends, count, size)
+        target, origin = _pointer(context, builder, kind, into, at), _pointer(context, builder, other, out_of, start)
+        cgutils.raw_memcpy(builder, target, origin, count, size)
         return context.get_dummy_value()
 
     return types.void(target, types.intp, source, types.intp, types.intp), generate
@@ -71,7 +71,7 @@ _stored_8, _stored_4, _stored_2, _stored_1 = map(_storing, (64, 32, 16, 8))
 
 @overload(copy_row, inline="always")
 def _copy_row(target, at, source, start, count):  # type: ignore[no-untyped-def]
-    return lambda target, at, source, start, count: _copied(target, at, source, start, count)
+    return lambda target, at, source, start, count: _copied(target, at, source, start, count)  # type: ignore[call-arg]  # numba passes the first one
 
 
 @overload(store_word)

@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.compiled.fused.sorting import sorting
+from theorybench.envs.core.compiled.fused.statements import UNROLLED, StoredAt, Value, number
+from theorybench.envs.core.compiled.fused.writer import Writer
 from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
-from theorybench.envs.core.compiled.sorting import sorting
-from theorybench.envs.core.compiled.statements import UNROLLED, StoredAt, Value, number
 from theorybench.envs.core.compiled.symbolic import Array
 from theorybench.envs.core.compiled.trace import ShownNodes, Traced
-from theorybench.envs.core.compiled.writer import Writer
 
 _HEAD = '''"""One step of many environments, written by theorybench.envs.core.compiled; do not edit."""
 
 import numpy as np
 from numba import njit
-from theorybench.envs.core.compiled.memory import copy_row, place, store_word
+from theorybench.envs.core.compiled.fused.memory import copy_row, place, store_word
 
 
 @njit
@@ -101,7 +101,7 @@ def searched(traced: Traced) -> list[int]:
         if node.serial not in seen:
             seen.add(node.serial)
             left += node.args
-            found |= {node.args[0].attr} if node.op == "search" else set()
+            found |= {node.args[0].attr} if node.op == "search" and node.args[0].op == "table" else set()
     return sorted(found)
 
 

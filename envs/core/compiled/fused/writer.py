@@ -4,9 +4,9 @@ from collections import Counter
 
 import numpy as np
 
+from theorybench.envs.core.compiled.fused.statements import KEPT, UNROLLED, WRITTEN, Statements, StoredAt, Value, number
 from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable, narrowed
 from theorybench.envs.core.compiled.ranges import Ranges
-from theorybench.envs.core.compiled.statements import KEPT, UNROLLED, WRITTEN, Statements, StoredAt, Value, number
 
 
 class Writer(Statements):
@@ -184,6 +184,8 @@ class Writer(Statements):
 
     def _search(self, node: Node, indices: tuple[Value, ...]) -> Value:
         table, x = node.args
+        if table.op != "table":
+            raise Untraceable("a search in what is no table")
         value = self.element(x, indices)
         return self.assign(f"search_{node.attr}(table{table.attr}, guide{table.attr}, {value.text})", value)
 

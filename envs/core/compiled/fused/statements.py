@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.compiled.fused.sorting import spare
 from theorybench.envs.core.compiled.graph import Node, Untraceable
 from theorybench.envs.core.compiled.ranges import Ranges
-from theorybench.envs.core.compiled.sorting import spare
 
 #: Arrays of at most so many elements are written out element by element, longer ones as loops.
 UNROLLED = 16
@@ -179,11 +179,11 @@ class Statements(ABC):
                 self.store(part, place)
                 place = place._replace(offset=place.offset + part.size)
         elif node.op == "concat" and node.size > UNROLLED:
-            start = 0
+            ahead = 0
             for part in node.args:
-                starts = tuple(start * (axis == node.attr) for axis in range(len(node.shape)))
+                starts = tuple(ahead * (axis == node.attr) for axis in range(len(node.shape)))
                 self._store_each(part, place, node.shape, starts)
-                start += part.shape[node.attr]
+                ahead += part.shape[node.attr]
         elif node.op == "put":
             self.store(node.args[0], place)
             self.write_element(node, place)
@@ -234,7 +234,9 @@ class Statements(ABC):
             at = self._scaled(self.index(index, (), source.shape[0]), node.size)
             start = found[1]
             both = f"({at.text} + {start.text})" if start.number != 0 else at.text
-            return found[0], number(at.number + start.number) if None not in (at.number, start.number) else Value(both)
+            if at.number is None or start.number is None:
+                return found[0], Value(both)
+            return found[0], number(at.number + start.number)
         return None
 
     def _store_each(

@@ -1,0 +1,59 @@
+"""What benchmarks store: rows beside the hardware, the versions and the date."""
+
+import datetime
+import importlib.metadata
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from theorybench.envs.kept import atomic_write
+from theorybench.leaderboard.running import provenance
+from theorybench.leaderboard.running.provenance import hardware
+
+#: Distributions whose versions matter to speed, beside those that records name.
+DISTRIBUTIONS = ("gymnasium", "numpy", "scipy", "numba", "torch")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of what is installed."""
+    found = provenance.versions()
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def store(
+    path: Path | None, rows: Sequence[dict[str, Any]], keep: Callable[[dict[str, Any]], bool] | None = None
+) -> None:
+    """Write rows to a JSON file, where one is named.
+
+    Args:
+        path: of the file, or None.
+        rows: one for each measurement.
+        keep: whether a row that is there stays beside them; None for none.
+    """
+    if path is None:
+        return
+    held = json.loads(path.read_text(encoding="utf-8"))["rows"] if keep and path.exists() else []
+    values = {
+        "hardware": hardware(),
+        "versions": versions(),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "rows": [*filter(keep, held), *map(_rounded, rows)],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        file.write(json.dumps(values, indent=1) + "\n")
+
+
+def _rounded(value: Any) -> Any:
+    """Keep five digits of numbers."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, dict):
+        return {name: _rounded(own) for name, own in value.items()}
+    return [_rounded(own) for own in value] if isinstance(value, list | tuple) else value
