@@ -164,9 +164,9 @@ class Bound:
 
     def _complete(self, arrays: tuple[np.ndarray, ...]) -> ShownArrays:
         """Add masks where the function writes none: every action is legal."""
-        if self.program.masked:
-            return ShownArrays(*arrays)
-        return ShownArrays(*arrays, self._pool.take((self._n, self._actions), np.bool_, True))
+        observations, prompts, *masks = arrays
+        every = masks[0] if masks else self._pool.take((self._n, self._actions), np.bool_, True)
+        return ShownArrays(observations, prompts, every)
 
     def move(self, actions: np.ndarray, threads: int) -> Stepped:
         """Move all environments by one checked action each, and begin again those that end.
