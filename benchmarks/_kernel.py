@@ -13,9 +13,9 @@ from numba import njit
 from theorybench.envs.core import streams
 
 _mix = njit(streams._finalised)
-_GOLDEN, _STRIDE, _UNIT = streams._GOLDEN, streams._STRIDE, streams._TO_UNIT
-#: What numbers draws 0 and 15 add to a key.
-_FIRST, _LAST = (np.array([(k + 1) * _GOLDEN % 2**64], np.uint64).view(np.int64)[0].item() for k in (0, 15))
+_GOLDEN, _UNIT = streams._GOLDEN, streams._TO_UNIT
+#: What draws 0 and 15 of a step 0 add to a key.
+_FIRST, _LAST = ((k + 1) * _GOLDEN % 2**63 for k in (0, 15))
 
 
 @njit
@@ -29,23 +29,9 @@ def _uniform(key: int, draw: int) -> float:
 
 
 @njit(nogil=True, error_model="numpy")
-def _move(  # type: ignore[no-untyped-def]
-    actions,
-    rewards,
-    terminated,
-    seen,
-    prompts,
-    nodes,
-    goals,
-    chances,
-    words,
-    mixed,
-    episodes,
-    world,
-    width,
-    last,
-    *tables,
-):
+def _move(actions, results, state, drawn, sizes, tables):  # type: ignore[no-untyped-def]
+    (rewards, terminated, seen), (prompts, nodes, goals, chances, words) = results, state
+    (mixed, episodes, world), (width, last) = drawn, sizes
     child, probability, token, starts, targets, masses = tables
     for i in range(len(actions)):
         edge = nodes[i] * width + actions[i]
@@ -73,13 +59,13 @@ def kernel(envs: Any) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np
     assert setting.tables.token.shape[1] == 1 and setting.L == 4 and setting.num_prompts is None
     n, tables = batch.n, setting.tables
     rewards, terminated, seen = np.empty(n), np.empty(n, np.bool_), np.empty(n, np.int32)
-    prompts, nodes, goals, chances, words = (np.array(field).reshape(-1) for field in batch.state)
+    state = tuple(np.array(field).reshape(-1) for field in batch.state)
     mixed, episodes, _ = (column.copy() for column in batch.streams.columns)
     shared = tables.child, tables.probability, tables.token.reshape(-1), tables.start, tables.goal, tables.inverse_mass
-    held = prompts, nodes, goals, chances, words, mixed, episodes, setting.world, setting.M, setting.shape.num_nodes
+    drawn, sizes = (mixed, episodes, setting.world), (setting.M, setting.shape.num_nodes)
 
     def step(actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        _move(actions, rewards, terminated, seen, *held, *shared)
+        _move(actions, (rewards, terminated, seen), state, drawn, sizes, shared)
         return rewards, terminated, seen.view(np.int8).reshape(n, 4)
 
     return step

@@ -23,7 +23,6 @@ turns with Gymnasium's CartPole, with Gymnasium's passive checkers and without.
 import argparse
 import datetime
 import importlib.metadata
-import importlib.util
 import json
 import statistics
 import time

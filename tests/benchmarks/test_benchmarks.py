@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
         ),
         (
             "environments.py",
-            ["--num-envs", "8", "--repeats", "2", "--steps", "5"],
+            ["--n", "8", "--seconds", "0.001", "--threads", "1"],
             [
                 "CartPole-v1 ",
                 *(f"{env_id}  " for env_id in tb.list_envs() if env_id.startswith("TheoryBench/")),

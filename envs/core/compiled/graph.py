@@ -214,6 +214,12 @@ class Graph:
         return 0, x
 
 
+def narrowed(index: tuple[Any, ...], shape: tuple[int, ...], zero: Any) -> tuple[Any, ...]:
+    """Return the index of an element of an array that is broadcast to a larger shape, `zero` being the index 0."""
+    own = index[len(index) - len(shape) :]
+    return tuple(zero if n == 1 else at for at, n in zip(own, shape, strict=True))
+
+
 def _is(x: Node, value: int) -> bool:
     return x.op == "const" and x.dtype.kind == "i" and x.attr == value
 

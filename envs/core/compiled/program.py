@@ -105,7 +105,8 @@ def folder() -> Path:
 
 def _load(text: str) -> Callable[..., tuple[bool, bool]]:
     """Make the function of a source, from a file that numba's cache can stand beside where one can be written."""
-    name = f"theorybench_compiled_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    used = Path(__file__).with_name("fused").joinpath("memory.py").read_text()  # compiled in, too: the name tells
+    name = f"theorybench_compiled_{hashlib.sha256((text + used).encode()).hexdigest()[:24]}"
     try:
         path = _written(folder() / f"{name}.py", text.replace("{options}", ", cache=True"))
     except (OSError, RuntimeError):  # no home, or a read-only one

@@ -3,6 +3,7 @@
 import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
+from sys import getrefcount
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,9 @@ PATIENCE = 2.0
 #: takes thirty.
 LONGEST = 20_000
 
+#: Arrays of one kind that are kept to be used again: two of a step, and two that the caller may hold of the last one.
+SPARE = 4
+
 _POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and size
 
 
@@ -34,7 +38,7 @@ class ShownArrays(NamedTuple):
 
 
 class Stepped(NamedTuple):
-    """What a step of all environments gives; fresh arrays."""
+    """What a step of all environments gives; arrays that nobody else holds."""
 
     rewards: np.ndarray  # float64 (n,)
     terminated: np.ndarray  # bool (n,)
@@ -106,6 +110,33 @@ class Choice:
         self._spent += seconds
 
 
+class Pool:
+    """Arrays for what steps return, used again when nobody else holds them, nor a view of them.
+
+    Fresh memory of this size comes from the system page by page, which may take longer than a step does.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[tuple[int, ...], np.dtype], list[np.ndarray]] = {}
+
+    def take(self, shape: tuple[int, ...], dtype: Any, value: bool | None = None) -> np.ndarray:
+        """Return an array of the caller's own, filled with a value or with anything."""
+        held = self._held.setdefault((shape, np.dtype(dtype)), [])
+        for i in range(len(held)):
+            if getrefcount(held[i]) == 2:  # the pool's and that of the call
+                array = held.pop(i)
+                break
+        else:
+            array = np.empty(shape, dtype)
+            del held[: max(0, len(held) - SPARE + 1)]
+        if array.shape != shape or array.dtype != dtype or not array.flags.carray:  # somebody changed it in place
+            array = np.empty(shape, dtype)
+        held.append(array)
+        if value is not None:
+            array.fill(value)
+        return array
+
+
 class Bound:
     """A program and the arrays that it reads and writes.
 
@@ -116,7 +147,7 @@ class Bound:
     """
 
     def __init__(self, program: Program, setting: Dynamics, columns: Columns) -> None:
-        self.program, self.columns = program, columns
+        self.program, self.columns, self._pool = program, columns, Pool()
         self._n, self._actions = len(columns.steps), setting.num_actions
         self._tokens = setting.prompt_length + setting.response_length
         self._dtype = setting.observation_dtype
@@ -127,14 +158,15 @@ class Bound:
 
     def _shown(self) -> tuple[np.ndarray, ...]:
         """Make arrays for what the function writes of what environments show."""
-        tokens, masks = (self._n, self._tokens), (self._n, self._actions)
-        arrays = np.empty(tokens, self._dtype), np.empty(self._n, np.int64), np.empty(masks, np.bool_)
-        return arrays[: 2 + self.program.masked]
+        shown = (self._n, self._tokens), self._dtype
+        arrays = [self._pool.take(*shown), self._pool.take((self._n,), np.int64)]
+        return (*arrays, self._pool.take((self._n, self._actions), np.bool_)) if self.program.masked else (*arrays,)
 
     def _complete(self, arrays: tuple[np.ndarray, ...]) -> ShownArrays:
         """Add masks where the function writes none: every action is legal."""
-        every = () if self.program.masked else (np.ones((self._n, self._actions), np.bool_),)
-        return ShownArrays(*arrays, *every)
+        observations, prompts, *masks = arrays
+        every = masks[0] if masks else self._pool.take((self._n, self._actions), np.bool_, True)
+        return ShownArrays(observations, prompts, every)
 
     def move(self, actions: np.ndarray, threads: int) -> Stepped:
         """Move all environments by one checked action each, and begin again those that end.
@@ -146,8 +178,8 @@ class Bound:
         Raises:
             IndexError: the dynamics read or write beyond an array; what environments hold means nothing any more.
         """
-        n, before, after = self._n, self._shown(), self._shown()
-        rewards, terminated, invalid = np.empty(n), np.empty(n, np.bool_), np.zeros(n, np.bool_)
+        n, take, before, after = self._n, self._pool.take, self._shown(), self._shown()
+        rewards, terminated, invalid = take((n,), np.float64), take((n,), np.bool_), take((n,), np.bool_, False)
         flat = [array.reshape(-1) for array in (*after, *before)]
         results = (rewards, terminated, *([invalid] if self.program.masked else []), *flat)
         bounds = [n * part // threads for part in range(threads + 1)]

@@ -48,10 +48,9 @@ def sort_{width}(a, start, x, ranks):
     for i in range({width}):
         x[i], ranks[i] = a[start + i], 0
     for i in range({width}):
-        for j in range(i):
-            ranks[j] += x[j] > x[i]
-        for j in range(i + 1, {width}):
-            ranks[j] += x[j] >= x[i]
+        y = x[i]
+        for j in range({width}):
+            ranks[j] += (x[j] > y) | ((x[j] == y) & (j > i))
     for j in range({width}):
         a[start + ranks[j]] = x[j]
 """

@@ -101,7 +101,7 @@ def searched(traced: Traced) -> list[int]:
         if node.serial not in seen:
             seen.add(node.serial)
             left += node.args
-            found |= {node.args[0].attr} if node.op == "search" else set()
+            found |= {node.args[0].attr} if node.op == "search" and node.args[0].op == "table" else set()
     return sorted(found)
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 from theorybench.envs.core.compiled.fused.statements import KEPT, UNROLLED, WRITTEN, Statements, StoredAt, Value, number
-from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable
+from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable, narrowed
 from theorybench.envs.core.compiled.ranges import Ranges
 
 
@@ -97,7 +97,7 @@ class Writer(Statements):
         return self.element(node.args[0], tuple(self._sum(self._scaled(i, step), first) for i, first, step in within))
 
     def _spread(self, node: Node, indices: tuple[Value, ...]) -> Value:
-        return self.element(node.args[0], _narrowed(indices, node.args[0].shape))
+        return self.element(node.args[0], narrowed(indices, node.args[0].shape, number(0)))
 
     def _concat(self, node: Node, indices: tuple[Value, ...]) -> Value:
         at = indices[node.attr].number
@@ -184,11 +184,13 @@ class Writer(Statements):
 
     def _search(self, node: Node, indices: tuple[Value, ...]) -> Value:
         table, x = node.args
+        if table.op != "table":
+            raise Untraceable("a search in what is no table")
         value = self.element(x, indices)
         return self.assign(f"search_{node.attr}(table{table.attr}, guide{table.attr}, {value.text})", value)
 
     def _computed(self, node: Node, indices: tuple[Value, ...]) -> Value:
-        values = [self.element(arg, _narrowed(indices, arg.shape)) for arg in node.args]
+        values = [self.element(arg, narrowed(indices, arg.shape, number(0))) for arg in node.args]
         if node.op in ("add", "sub", "mul", "cast") and node.dtype == np.int64:
             known = [value.number for value in values if value.number is not None]
             if len(known) == len(values):  # numba refuses constants that overflow
@@ -267,12 +269,6 @@ def _cast(text: str, dtype: np.dtype, old: np.dtype | None = None) -> str:
 def _whole(op: str, a: int, b: int) -> int:
     """Do arithmetic without bounds."""
     return {"add": a + b, "sub": a - b, "mul": a * b}[op]
-
-
-def _narrowed(indices: tuple[Value, ...], shape: tuple[int, ...]) -> tuple[Value, ...]:
-    """Return the indices of an array that is broadcast to a larger shape."""
-    own = indices[len(indices) - len(shape) :]
-    return tuple(number(0) if n == 1 else index for index, n in zip(own, shape, strict=True))
 
 
 def _read(roots: list[Node]) -> tuple[set[int], dict[int, int]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
+from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable, narrowed
 from theorybench.envs.core.compiled.plain.values import (
     RING,
     Expression,
@@ -17,7 +17,6 @@ from theorybench.envs.core.compiled.plain.values import (
     cast,
     converted,
     divide,
-    narrowed,
     number,
     written,
 )
@@ -185,7 +184,7 @@ class Elements:
         )
 
     def _spread(self, node: Node, index: Index) -> Expression:
-        return self.element(node.args[0], narrowed(index, node.args[0].shape))
+        return self.element(node.args[0], narrowed(index, node.args[0].shape, number(0)))
 
     def _concat(self, node: Node, index: Index) -> Expression:
         at = index[node.attr].known
@@ -228,10 +227,10 @@ class Elements:
 
     def _branch(self, node: Node, index: Index) -> Expression:
         condition, new, old = node.args
-        test = self.exact(condition, narrowed(index, condition.shape)).text
-        value = self.assign(self.exact(old, narrowed(index, old.shape)).text, *bounds(node.dtype))
+        test = self.exact(condition, narrowed(index, condition.shape, number(0))).text
+        value = self.assign(self.exact(old, narrowed(index, old.shape, number(0))).text, *bounds(node.dtype))
         with self.block(f"if {test}:"):
-            self.line(f"{value.text} = {self.exact(new, narrowed(index, new.shape)).text}")
+            self.line(f"{value.text} = {self.exact(new, narrowed(index, new.shape, number(0))).text}")
         return value
 
     def _view(self, node: Node, index: Index) -> Expression:
@@ -306,7 +305,7 @@ class Elements:
     def _computed(self, node: Node, index: Index) -> Expression:
         ring = node.op in RING and node.dtype.kind == "i"
         read = self.element if ring else self.exact
-        values = [read(arg, narrowed(index, arg.shape)) for arg in node.args]
+        values = [read(arg, narrowed(index, arg.shape, number(0))) for arg in node.args]
         old = node.args[0].dtype
         if node.op == "cast" and (old == node.dtype or old.kind == node.dtype.kind == "i"):
             return values[0]  # an integer is brought into its range where that matters

@@ -34,12 +34,6 @@ def number(value: int) -> Expression:
 RING = ("add", "sub", "mul", "and", "or", "xor", "neg", "invert")
 
 
-def narrowed(index: Index, shape: tuple[int, ...]) -> Index:
-    """Return the index of an array that is broadcast to a larger shape."""
-    own = index[len(index) - len(shape) :]
-    return tuple(number(0) if n == 1 else at for at, n in zip(own, shape, strict=True))
-
-
 def written(node: Node, values: list[Expression]) -> Expression:
     """Write an operation on elements: not a name, but an expression that is to have one.
 

@@ -120,6 +120,25 @@ def test_what_takes_long_to_compile_is_left_to_numpy(monkeypatch):
     assert make("Toy/TwoArms-v0", 8, compiled=True).compiled
 
 
+def test_arrays_are_used_again_only_when_nobody_holds_them():
+    envs, plain = make("Toy/TwoArms-v0", 64, compiled=True), make("Toy/TwoArms-v0", 64, compiled=False)
+    envs.reset(seed=0), plain.reset(seed=0)
+    actions, kept, addresses = np.arange(64) % 2, [], set()
+    for step in range(40):
+        observations, rewards, _, _, info = ours = envs.step(actions)
+        assert_same(ours, plain.step(actions))
+        if step < 12:  # held whole, or as a view
+            kept.append((observations[3:, :1], rewards, observations[3:, :1].copy(), rewards.copy()))
+        elif step > 20:
+            addresses.add(observations.ctypes.data)
+        info["action_mask"][:] = False  # and what callers do to their arrays is theirs
+        if step == 30:
+            rewards.flags.writeable = False
+        del ours
+    assert all(np.array_equal(a, c) and np.array_equal(b, d) for a, b, c, d in kept)
+    assert len(addresses) <= stepping.SPARE
+
+
 def test_toys_with_masks_stages_hints_and_pairs_have_the_bits_of_numpy(toys):
     assert check_compiled(toys.Duel()) and check_compiled(toys.TwoArms())
     assert check_compiled(toys.Copy(size=3))
