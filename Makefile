@@ -11,6 +11,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 READY := .venv/.ready
 CLIENTS := .venv-clients
+PEERS := .venv-peers
 DEPENDENCIES := .venv/.dependencies
 # With a dot, since a folder and a target share the name leaderboard.
 ROOMS := $(addsuffix /.,$(shell find src envs agents baselines leaderboard -type d -not -name __pycache__))
@@ -97,6 +98,28 @@ wheel: $(READY) ## build, install elsewhere and try the wheel and the sdist
 bench: $(READY) ## measure speed
 	@for script in benchmarks/[a-z]*.py; do $(BIN)/python "$$script"; done
 
+# Its own environment: gymnax wants an older gymnasium than requirements.txt has.
+.PHONY: peers
+peers: $(PEERS)/.dependencies ## measure our rates beside those of peers (gymnax, envpool, bsuite, ...)
+	$(PEERS)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --force-reinstall .
+	$(PEERS)/bin/python benchmarks/peers/run.py --json benchmarks/results/peers.json
+
+$(PEERS)/.dependencies: requirements-peers.txt pyproject.toml
+	"$(PYTHON)" -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip --disable-pip-version-check install --quiet "$$(grep '^torch==' requirements-peers.txt)"
+	$(PEERS)/bin/python -m pip --disable-pip-version-check install --quiet -c requirements-peers.txt '.[peers]'
+	@touch $@
+
+.PHONY: speed
+speed: $(READY) $(PEERS)/.dependencies ## run every benchmark of docs/speed.md on an idle machine, and write the page
+	$(PEERS)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --force-reinstall .
+	$(BIN)/python docs/measure.py speed
+	$(BIN)/python docs/generate.py
+
+.PHONY: guard
+guard: $(READY) ## count instructions and memory, and compare them with benchmarks/guard.json
+	$(BIN)/python benchmarks/guard.py
+
 .PHONY: pages
 pages: $(READY) ## measure what the pages of docs/ show (half an hour where there are no results yet), and write them
 	$(BIN)/python docs/measure.py
@@ -112,5 +135,5 @@ site: $(READY) ## build the pages as a site with search, in site/, with a board 
 
 .PHONY: clean
 clean: ## remove environments, caches and builds; results stay
-	rm -rf .venv .venv-clients .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist site ./*.egg-info
+	rm -rf .venv .venv-clients .venv-peers .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist site ./*.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -50,6 +50,10 @@ def store(
         file.write(json.dumps(values, indent=1) + "\n")
 
 
-def _rounded(row: dict[str, Any]) -> dict[str, Any]:
+def _rounded(value: Any) -> Any:
     """Keep five digits of numbers."""
-    return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in row.items()}
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, dict):
+        return {name: _rounded(own) for name, own in value.items()}
+    return [_rounded(own) for own in value] if isinstance(value, list | tuple) else value

@@ -1,109 +1,146 @@
-"""What exactness costs: the tree's oracle beside a simulation of the same precision.
+"""What exact answers cost: `oracle.evaluate` with every metric, on every environment of every suite, and how it grows.
 
-    python benchmarks/oracle.py [--layers 8] [--repeats 5] [--episodes 100000]
+    python benchmarks/oracle.py [--only NAME,NAME] [--repeats 5] [--json benchmarks/results/oracle.json]
 
-Policies are tables on (layer, state) and on whole prefixes; the seconds of their own `probs` are taken off both sides.
-A simulation with standard error 1e-4 needs Var / 1e-8 groups of K episodes; a pilot gives the variance and the speed.
-The prefix policy's first call is with a fresh oracle, caches included, and the optimum's with a fresh one too.
+Policies are those that agents train: softmax tables of the setting's own view, moved away from where training begins,
+or what is linear in its features; on trees also tables on whole prefixes and on layer and state. Seconds are the
+processor's, the policy's own answers among them; the first call makes what later ones find. Growth is the exponent of a
+power law through the medians, along one size with the others fixed, beside what the oracle's page says.
+
+`benchmarks/simulation.py` compares the tree's oracle with simulations that are as precise.
 """
 
 import argparse
+import json
+import re
 import statistics
 import time
-from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-import gymnasium as gym
 import numpy as np
+from _stored import hardware, store
 
-import theorybench as tb
-from theorybench.envs.core.policy import Policy, TablePolicy
-from theorybench.envs.core.views import View
-from theorybench.envs.tree.markov_chain.oracle import STANDARD_KS, MarkovChainOracle
-from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.agents.policies.catalogue import PolicyOptions
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.registry import lookup, resolve_env
+from theorybench.envs.core.setting import Setting
+from theorybench.leaderboard.records.identity import with_values
+from theorybench.leaderboard.running.config import list_suites, named_suite
 
-ID = "TheoryBench/TreeMarkovChain-v0"
-#: The standard error that a simulation is to reach.
-PRECISION = 1e-4
-#: The most milliseconds that `evaluate` may take with every K, with pass@1 alone, and that the optimum may take.
-GOALS = {"every K": 1000.0, "pass@1": 50.0, "optimum": 2000.0}
-
-
-class Timed(Policy):
-    """A policy that remembers how long it took."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy, self.depends_on, self.seconds = policy, policy.depends_on, 0.0
-
-    def probs(self, observations: np.ndarray) -> np.ndarray:
-        """Answer as the policy does: float64 (n, num_actions)."""
-        start = time.perf_counter()
-        rows = self.policy.probs(observations)
-        self.seconds += time.perf_counter() - start
-        return rows
-
-
-def milliseconds(call: Callable[[], object], policy: Timed | None = None) -> float:
-    """Time a call without the seconds of the policy's own answers."""
-    before, start = policy.seconds if policy else 0.0, time.perf_counter()
-    call()
-    seconds = time.perf_counter() - start
-    return 1e3 * (seconds - (policy.seconds - before if policy else 0.0))
-
-
-def simulated(setting: TreeMarkovChain, policy: Timed, k: int, episodes: int) -> tuple[float, float]:
-    """Give the episodes that pass@K needs for the precision, and milliseconds an episode."""
-    envs = gym.make_vec(ID, num_envs=4096, **setting.parameters)
-    groups, rng = -(-episodes // k), np.random.default_rng(0)
-    tb.rollout(envs, policy, episodes=k, group_size=k, rng=rng)
-    played: list[np.ndarray] = []
-    spent = milliseconds(
-        lambda: played.append(tb.rollout(envs, policy, episodes=groups * k, group_size=k, rng=rng).rewards), policy
-    )
-    solved = played[0].reshape(-1, k).max(axis=1)
-    return solved.var() / PRECISION**2 * k, spent / (groups * k)
+#: The most milliseconds of a later call.
+GOAL = 10.0
+TREE = "TreeMarkovChain"
+#: The largest tree that is enumerated by `simulation.py`.
+LARGEST_TREE = {"instance": 10_000, "L": 8, "M0": 6, "M": 6, "num_tasks": 6}
+#: Sizes along which the time is fitted: setting, the class of the policy, the parameter, its values and the others.
+GROWTH: tuple[tuple[str, str, str, tuple[int, ...], dict[str, Any]], ...] = (
+    (TREE, "prefix", "L", (5, 6, 7, 8), {"instance": 1, "M0": 5, "M": 5, "num_tasks": 5}),
+    (TREE, "prefix", "M", (4, 5, 6, 7, 8), {"instance": 1, "L": 6, "M0": 4, "num_tasks": 4}),
+    (TREE, "markov", "L", (6, 8, 10, 12), {"instance": 1, "M0": 5, "M": 5, "num_tasks": 5}),
+    (TREE, "markov", "M", (4, 8, 16, 32), {"instance": 1, "L": 4, "M0": 4, "num_tasks": 4}),
+    ("MetastableChain", "informed", "K", (4, 8, 12, 16), {"instance": 1}),
+    ("ReasoningTree", "informed", "d", (2, 4, 8, 16), {"instance": 1, "L": 4}),
+    ("ReasoningTree", "informed", "L", (2, 4, 8, 16), {"instance": 1, "d": 4}),
+    ("Parity", "informed", "d", (12, 24, 48), {"instance": 1, "k": 4}),
+    ("Parity", "informed", "k", (2, 4, 8, 16), {"instance": 1, "d": 32}),
+    ("KFoldComposition", "informed", "N", (4, 8, 16, 32), {"instance": 1, "k": 3}),
+    ("KFoldComposition", "informed", "k", (2, 4, 8, 16), {"instance": 1, "N": 8}),
+    ("Semiautomaton", "informed", "N", (4, 8, 16, 32), {"instance": 1, "m": 2}),
+    ("Semiautomaton", "informed", "T", (2, 4, 8, 16), {"instance": 1, "m": 2}),
+    ("RelativeBudget", "informed", "K", (2, 4, 8, 16), {"instance": 1, "p": 0.2, "A": 5}),
+    ("PreferenceBandit", "informed", "num_responses", (16, 32, 64), {"instance": 1, "geometry": "gaussian"}),
+    ("CyclicPreference", "informed", "num_responses", (5, 9, 17, 33), {"instance": 1, "structure": "random"}),
+    ("MemoryOrder", "informed", "T", (6, 8, 10, 12), {"instance": 1}),
+    ("FactMemory", "informed", "T", (2, 4, 6, 8), {"instance": 1}),
+    ("StepSizes", "informed", "steps", (7, 15, 23, 31), {"instance": 1}),
+)
 
 
-def row(name: str, times: list[float], simulation: tuple[float, float] | None = None) -> None:
-    """Print the median and the best of some milliseconds, beside those of a simulation."""
-    median = statistics.median(times)
-    line = f"{name:22}{median:11.2f}{min(times):11.2f}"
-    if simulation is not None:
-        episodes, each = simulation
-        line += f"{episodes:14.1e}{episodes * each / 1e3:12.1f}{episodes * each / median:12.0f}x"
-    print(line)
+def made(id: str, parameters: dict[str, Any], policy: str) -> tuple[Setting, Policy]:
+    """Make a setting, and a policy of a class that has moved away from where training begins."""
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
+    setting = lookup(resolve_env(id)).make_setting(given)
+    learnt = PolicyOptions(policy=policy).build(setting)
+    start = learnt.start(0)
+    return setting, learnt.snapshot(start + 0.3 * np.random.default_rng(0).standard_normal(start.shape))
+
+
+def environments() -> dict[str, tuple[str, dict[str, Any], list[str]]]:
+    """Return the environments of all suites by name: ids, parameters and suites, the levels of ladders one by one."""
+    found: dict[str, tuple[str, dict[str, Any], list[str]]] = {}
+    for suite in list_suites():
+        for entry in named_suite(suite).environments:
+            entered = lookup(resolve_env(entry.id))
+            levels = [{}] if entry.ladder is None else entered.difficulty(entry.ladder).levels()
+            for level in levels:
+                parameters = level | entry.parameters
+                name = with_values(entry.id.rpartition("/")[2].removesuffix("-v0"), parameters)
+                found.setdefault(name, (entry.id, parameters, []))[2].append(suite)
+    found[with_values("largest tree", LARGEST_TREE)] = TREE, LARGEST_TREE, ["none"]
+    return found
+
+
+def timed(id: str, setting: Setting, policy: Policy, repeats: int) -> tuple[float, float, int]:
+    """Return milliseconds of the first call of a fresh oracle and of later ones, and how many values they give."""
+    oracle, spent = lookup(resolve_env(id)).oracle(setting), []
+    for _ in range(1 + repeats):
+        start = time.process_time()
+        values = oracle.evaluate(policy)
+        spent.append(1e3 * (time.process_time() - start))
+    return spent[0], statistics.median(spent[1:]), len(values)
+
+
+def claimed(id: str) -> str:
+    """Return what the page of a setting's oracle says that evaluating costs."""
+    for kind in lookup(resolve_env(id)).oracle.__mro__:
+        found = re.search(r"^ *Cost: (.*?)\.\n", kind.__doc__ or "", re.MULTILINE | re.DOTALL)
+        if found:
+            return " ".join(found[1].split())
+    raise LookupError(f"the page of {id} states no cost")
+
+
+def exponent(sizes: tuple[int, ...], times: list[float]) -> float:
+    """Return the slope of the logarithms over the upper half of the sizes: small ones are the cost of calls."""
+    half = len(sizes) // 2 - (len(sizes) < 4)
+    return float(np.polyfit(np.log(sizes[half:]), np.log(times[half:]), 1)[0])
 
 
 def main() -> None:
-    """Measure and print one row for each policy and metric, and one for each optimum."""
+    """Measure and print one row for each environment and policy, the slowest first, then the growth."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--only", default="", help="parts of names, comma-separated")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--episodes", type=int, default=100_000)
+    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    setting = TreeMarkovChain(L=options.layers, M0=6, M=6, num_tasks=6, instance=10_000)
-    oracle, rng = MarkovChainOracle(setting), np.random.default_rng(0)
-    print(f"L = {setting.L}, M0 = M = 6, 6 tasks, {oracle.num_prefixes} prefixes; {options.repeats} repeats")
-    print(f"{'':22}{'median ms':>11}{'best ms':>11}{'episodes':>14}{'simulated s':>12}{'to median':>13}")
-    for view in ("markov", "prefix"):
-        table = View.of(setting, view)
-        base = setting.reference_probs(table.observations(setting.observation_dtype))
-        tilted = base * np.exp(rng.standard_normal(base.shape))
-        policy = Timed(TablePolicy(table, tilted / tilted.sum(axis=1, keepdims=True)))
-        fresh = MarkovChainOracle(setting)
-        row(f"{view} first call", [milliseconds(lambda o=fresh, p=policy: o.evaluate(p), policy)])
-        names: dict[str, list[str] | None] = {f"pass@{k}": [f"pass@{k}"] for k in STANDARD_KS} | {"every K": None}
-        times: dict[str, list[float]] = {name: [] for name in names}
-        for _ in range(options.repeats):
-            for name, metrics in names.items():
-                times[name].append(milliseconds(lambda m=metrics, p=policy: oracle.evaluate(p, m), policy))
-        simulations = {f"pass@{k}": simulated(setting, policy, k, options.episodes) for k in STANDARD_KS}
-        for name, measured in times.items():
-            row(f"{view} {name}", measured, simulations.get(name))
-    for k in (1, 4, 8, 64):
-        parameters = setting.parameters | {"pass_k": k}
-        oracles = (MarkovChainOracle(TreeMarkovChain(**parameters)) for _ in range(options.repeats))
-        row(f"optimum K = {k}", [milliseconds(lambda o=o: o.optimal_policy) for o in oracles])
-    print("goal: " + ", ".join(f"{name} below {limit:g} ms" for name, limit in GOALS.items()))
+    wanted = options.only.split(",")
+    rows: list[dict[str, Any]] = []
+    for name, (id, parameters, suites) in environments().items():
+        if not any(part in name for part in wanted):
+            continue
+        for policy in ("prefix", "markov") if TREE in id else ("informed",):
+            setting, tried = made(id, parameters, policy)
+            first, later, values = timed(id, setting, tried, options.repeats)
+            row = {"name": name, "policy": policy, "suites": suites, "values": values}
+            rows.append({"kind": "suite", **row, "first_ms": first, "later_ms": later})
+    print(f"{hardware()}; milliseconds of processor time, the median of {options.repeats} later calls")
+    print(f"{'environment, policy':70}{'later':>8}{'first':>9}{'values':>7}")
+    for row in sorted(rows, key=lambda row: -row["later_ms"]):
+        name = f"{row['name']}, {row['policy']}"
+        print(f"{name:70}{row['later_ms']:8.2f}{row['first_ms']:9.1f}{row['values']:7}")
+    slow = [row["name"] for row in rows if row["later_ms"] > GOAL]
+    print(f"goal, at most {GOAL:g} ms: {', '.join(slow) + ' MISSED' if slow else 'all reached'}")
+    print(f"{'setting':18}{'policy':10}{'size':7}{'exponent':>9}  claimed; milliseconds by size")
+    for id, policy, size, values, others in GROWTH:
+        if not any(part in id for part in wanted):
+            continue
+        times = [timed(id, *made(id, others | {size: value}, policy), options.repeats)[1] for value in values]
+        slope = exponent(values, times)
+        shown = ", ".join(f"{value}: {spent:.2f}" for value, spent in zip(values, times, strict=True))
+        print(f"{id:18}{policy:10}{size:7}{slope:9.2f}  {claimed(id)}; {shown}")
+        row = {"name": id, "policy": policy, "size": size, "values": values, "ms": times, "others": others}
+        rows.append({"kind": "growth", **row, "exponent": slope, "claimed": claimed(id)})
+    store(options.json, json.loads(json.dumps(rows)))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import offline_page
 import reference_data as data
 import reference_tables as tables
 import setting_page
+import speed_page
 from agent_groups import KINDS, kind, shipped_agents
 from families import families, families_with_pages, family_name, shipped_settings
 from family_page import render
@@ -107,7 +108,7 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
         "[Driving the environments](driving.md) · [Other libraries](libraries.md) · "
         "[Running and comparing](running.md) · [What a policy remembers](diagnosing.md) · "
         f"[Values from logs](offline.md) · [{mezo_page.TITLE}]({mezo_page.NAME}.md) · "
-        "[Many machines](clusters.md) · [Report cards](reporting.md) · "
+        f"[{speed_page.TITLE}]({speed_page.NAME}.md) · [Many machines](clusters.md) · [Report cards](reporting.md) · "
         "[Submitting results](submitting.md) · [Language models](language.md). "
         "The pages below are generated from the code and from [reference numbers](reference) by "
         "`python docs/generate.py`; `python docs/measure.py` makes the numbers again, `make pages` both. `make site` "
@@ -236,6 +237,7 @@ def pages() -> dict[Path, str]:
     result[ROOT / f"{language_page.SUITE}.md"] = language_page.render()
     result[ROOT / f"{offline_page.SUITE}.md"] = offline_page.render()
     result[ROOT / f"{mezo_page.NAME}.md"] = mezo_page.render()
+    result[ROOT / f"{speed_page.NAME}.md"] = speed_page.render()
     result[ROOT / "README.md"] = index_page(ids, names)
     return {path: linked(text) for path, text in result.items()} | {README: readme(ids, names)}
 

@@ -1,14 +1,15 @@
 """Measure what the pages show: `python docs/measure.py [PART ...]`, without a part all of them; then `generate.py`.
 
-Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. `episodes`: what the pages of
-settings show. `offline`: estimators of values from logs. `mezo`: forward passes alone beside Adam; it goes on where it
-was stopped, and `mezo=kept` shows what there is. Of each family that has a page `claims-<family>` and
-`studies-<family>`, and `pictures-<family>` where it draws any; of the policies of recall `<suite>-lengths`. Data goes
-to `docs/reference`, pictures to `docs/pictures`. `claims-tree=MetastableChain` measures those of one setting again,
-`claims-tree=tree-squeezing` one alone, `scaling=StepSizes` the ladders of one setting, and `tree=tuned` the agents of a
-suite with presets, which are ranked among themselves; all else stays as it was. `tree=ranking` draws the ranking of a
-suite again, `offline=picture` that of the estimators, of the data, without a run. It does what these commands do, and
-keeps what pages need of their output:
+Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. `episodes`: what the pages
+of settings show. `offline`: estimators of values from logs. `mezo`: forward passes alone beside Adam; it goes on where
+it was stopped, and `mezo=kept` shows what there is. `speed`: the benchmarks of the page of speed, run only where it is
+named; `speed=peers,oracle` are some of them, and `speed=pictures` draws what they stored. Of each family that has a
+page `claims-<family>` and `studies-<family>`, and `pictures-<family>` where it draws any; of the policies of recall
+`<suite>-lengths`. Data goes to `docs/reference`, pictures to `docs/pictures`. `claims-tree=MetastableChain` measures
+those of one setting again, `claims-tree=tree-squeezing` one alone, `scaling=StepSizes` the ladders of one setting, and
+`tree=tuned` the agents of a suite with presets, which are ranked among themselves; all else stays as it was.
+`tree=ranking` draws the ranking of a suite again, `offline=picture` that of the estimators, of the data, without a
+run. It does what these commands do, and keeps what pages need of their output:
 
     theorybench run --suite tree --out results/tree && theorybench leaderboard results/tree
     theorybench claims TreeMarkovChain MetastableChain
@@ -33,6 +34,7 @@ import mezo_page
 import offline_page
 import reference_data as data
 import setting_page
+import speed_page
 from agent_groups import curve_groups
 from families import Family, families, family_name, shipped_settings
 
@@ -53,6 +55,8 @@ from theorybench.leaderboard.showing.styles import agent_styles
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = Path(__file__).parent / "pictures"
+#: Parts that are measured where they are named: they take hours, or an idle machine.
+APART = (core_sample.SUITE, core_sample.PART, speed_page.NAME)
 E = TypeVar("E", bound=Evidence)
 #: Environments beside each other in a picture of curves.
 COLUMNS = 3
@@ -281,6 +285,7 @@ def parts() -> dict[str, Callable[[], None]]:
     found[setting_page.NAME] = measure_episodes
     found[offline_page.SUITE] = measure_offline
     found[mezo_page.NAME] = partial(mezo_page.measure, ROOT / "results" / mezo_page.NAME, PICTURES, _shrunk)
+    found[speed_page.NAME] = partial(speed_page.measure, PICTURES, _shrunk)
     for family in measured_families():
         for kind, measure in (("claims", measure_claims), ("studies", measure_studies)):
             found[f"{kind}-{family.name}"] = partial(measure, family)
@@ -293,7 +298,7 @@ def parts() -> dict[str, Callable[[], None]]:
 
 if __name__ == "__main__":
     known = parts()
-    for wanted in sys.argv[1:] or [name for name in known if name not in (core_sample.SUITE, core_sample.PART)]:
+    for wanted in sys.argv[1:] or [name for name in known if name not in APART]:
         part, _, only = wanted.partition("=")
         if part not in known:
             sys.exit(f"measure.py: no part {part!r}; there are {', '.join(known)}")

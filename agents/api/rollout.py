@@ -147,7 +147,7 @@ def sample(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None = No
         rows = np.arange(len(probs))
     else:
         actions = inverse_cdf(probs, uniforms, rows[pair])
-    return actions, np.log(probs[rows[pair], actions])
+    return actions, np.log(probs.ravel().take(rows[pair] * probs.shape[1] + actions))
 
 
 def collect(

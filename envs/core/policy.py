@@ -1,6 +1,7 @@
 """What a policy is: a map from observations to probabilities of single responses."""
 
 import functools
+import itertools
 import json
 import os
 import secrets
@@ -11,13 +12,15 @@ from typing import IO, Any, Self
 import numpy as np
 
 from theorybench.envs.core.errors import NonFiniteError, ParameterError, PolicyError
-from theorybench.envs.core.numerics import softmax
+from theorybench.envs.core.numerics import row_sums, softmax
 from theorybench.envs.core.setting import Setting, find_setting
 from theorybench.envs.core.views import View
 from theorybench.envs.lazy import import_policies, import_registered
 
 #: How far a row of probabilities may be from summing to one.
 SUM_TOLERANCE = 1e-5
+#: Actions up to which sampling goes column by column.
+FEW = 8
 #: The member of a policy's file that holds its class and its attributes, as JSON.
 HEADER = "__header__"
 
@@ -142,8 +145,15 @@ def inverse_cdf(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None
     Returns:
         int64, shaped like `uniforms`.
     """
-    cumulative = np.cumsum(probs, axis=-1)
     actions = probs.shape[-1]
+    if rows is None and actions <= FEW:  # column by column: the same bits, and no loop over short rows
+        sums = list(itertools.accumulate(probs[..., action] for action in range(actions)))
+        threshold = uniforms * sums[-1]
+        passed = np.zeros(threshold.shape, np.int64)
+        for below in sums[:-1]:
+            passed += below <= threshold
+        return passed
+    cumulative = np.cumsum(probs, axis=-1)
     if rows is None:
         threshold = uniforms[..., None] * cumulative[..., -1:]
         return np.minimum((cumulative <= threshold).sum(axis=-1), actions - 1)
@@ -174,6 +184,8 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
     if table.shape != (len(observations), num_actions):
         raise PolicyError(f"probs returned shape {table.shape}: expected ({len(observations)}, {num_actions})")
     low, sums = table.min(initial=0.0), table @ np.ones(num_actions)
+    if low >= 0.0 and (np.abs(sums - 1.0) <= SUM_TOLERANCE).all():
+        return table
     if not np.isfinite(sums).all():
         raise NonFiniteError(f"probs returned {np.count_nonzero(~np.isfinite(sums))} rows with NaN or infinity")
     if low < -SUM_TOLERANCE:
@@ -209,7 +221,7 @@ class TablePolicy(Policy):
         """Look up the rows of the observations: float64 (n, num_actions)."""
         if not hasattr(self, "_view"):  # it was loaded
             self._view = View.rebuilt(self.view_parameters)
-        return self.table[self._view.index(observations)]
+        return np.take(self.table, self._view.index(observations), axis=0)
 
 
 class PolicyOfSetting(Policy):
@@ -250,10 +262,12 @@ class LegalTablePolicy(PolicyOfSetting):
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Look up, restrict and scale: float64 (n, num_actions); the reference where nothing legal is left."""
         reference = self.setting.reference_probs(observations)
-        rows = np.where(reference > 0, self.table[View.of(self.setting, self.view).index(observations)], 0.0)
-        total = rows.sum(axis=1, keepdims=True)
+        rows = np.take(self.table, View.of(self.setting, self.view).index(observations), axis=0)
+        if not reference.all():
+            np.copyto(rows, 0.0, where=reference == 0)
+        total = row_sums(rows)
         if (total > 0).all():
-            return np.asarray(rows / total)
+            return np.divide(rows, total, out=rows)
         return np.where(total > 0, rows / np.where(total > 0, total, 1.0), reference)
 
 

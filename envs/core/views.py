@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.dynamics import Local
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting, find_setting
 
 VIEWS = ("prefix", "markov", "position", "prompt", "local", "state")
 #: The largest table of a view.
 MAX_ROWS = 2**22
+_LOCAL = [field.name for field in dataclasses.fields(Local)]
+#: Observations for each token of the response from which these are counted column by column.
+MANY = 32
 #: What the views that are made show; None where nobody asks.
 _noted: set[str] | None = None
 
@@ -124,7 +128,7 @@ class View:
         if chosen == "state":
             view = setting.state_view()
         else:
-            symbols = setting.prompt_symbols
+            symbols, local = setting.prompt_symbols, setting.local
             view = cls(
                 chosen,
                 setting.num_actions,
@@ -132,7 +136,7 @@ class View:
                 setting.response_length,
                 symbols.start,
                 len(symbols),
-                None if setting.local is None else dataclasses.asdict(setting.local),
+                None if local is None else {name: getattr(local, name) for name in _LOCAL},
             )
         view.sees = shown_by_view(setting, chosen)
         _note(view.sees)
@@ -218,7 +222,12 @@ class View:
         return (observations[:, : self.prompt_length].astype(np.int64) - 1 - self._first) @ powers
 
     def _position(self, observations: np.ndarray) -> np.ndarray:
-        return np.count_nonzero(observations[:, self.prompt_length :], axis=1)
+        if len(observations) < MANY * self.response_length:
+            return np.count_nonzero(observations[:, self.prompt_length :], axis=1)
+        count = np.zeros(len(observations), np.int64)
+        for column in range(self.prompt_length, observations.shape[1]):
+            count += observations[:, column] != 0
+        return count
 
     def _local(self, observations: np.ndarray) -> np.ndarray:
         position = self._position(observations)
@@ -229,7 +238,8 @@ class View:
 
     def _markov(self, observations: np.ndarray) -> np.ndarray:
         position = self._position(observations)
-        last = observations[np.arange(len(observations)), self.prompt_length - 1 + position]
+        n, width = observations.shape
+        last = observations.ravel().take(np.arange(self.prompt_length - 1, n * width, width) + position)
         return position * self._tokens + np.maximum(last.astype(np.int64) - 1, 0)  # no token yet: without a prompt
 
     def _prefix(self, observations: np.ndarray) -> np.ndarray:

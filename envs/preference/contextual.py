@@ -106,7 +106,10 @@ B = TypeVar("B", bound=ContextualBandit)
 
 
 class ContextualOracle(Oracle[B]):
-    """Exact answers by enumeration of the X contexts and K responses, in float64, for any policy."""
+    """Exact answers by enumeration of the X contexts and K responses, in float64, for any policy.
+
+    Cost: X K, and X K^2 where pairs of responses count one by one.
+    """
 
     @functools.cached_property
     def observations(self) -> np.ndarray:

@@ -34,6 +34,8 @@ class RecallOracle(Oracle[R]):
     policy: one answer is asked for, and the policy says how likely each is. Closed forms, where a law has them, are of
     the population that the pool is drawn from, by at most .5 / sqrt(pool) (one standard error) off the pool's own.
     Training prompts come from other streams and never are those of the pool.
+
+    Cost: pool A, and what the policy takes to answer the prompts of the pool.
     """
 
     metrics: ClassVar[dict[str, str]] = {

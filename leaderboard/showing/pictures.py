@@ -215,9 +215,8 @@ def write_pictures(result: StudyResult, folder: Path, name: str) -> list[Path]:
 
 
 def _with_few_ticks(chart: Chart) -> Chart:
-    """Leave the first, the middle and the last tick: panels are small."""
-    ticks = chart.x.ticks
-    few = tuple(dict.fromkeys(ticks[place] for place in (0, len(ticks) // 2, -1)))
+    """Leave the first and the last tick: panels are small."""
+    few = tuple(dict.fromkeys(chart.x.ticks[place] for place in (0, -1)))
     return dataclasses.replace(chart, x=dataclasses.replace(chart.x, ticks=few))
 
 

@@ -52,6 +52,25 @@ pytestmark = pytest.mark.slow
             ],
         ),
         (
+            "oracle.py",
+            ["--only", "ReasoningTree,RelativeBudget", "--repeats", "1", "--json", "{tmp_path}/oracle.json"],
+            [
+                "goal, at most 10 ms",
+                *(f"ReasoningTree     informed  {size} " for size in "dL"),
+                "RelativeBudget    informed  K ",
+            ],
+        ),
+        (
+            "profiles.py",
+            ["--only", "rlvr,dpo-offline", "--budget", "256", "--json", "{tmp_path}/profiles.json"],
+            ["rlvr ", "rlvr[policy=mlp] ", "dpo-offline ", "goal, at most 33%"],
+        ),
+        (
+            "startup.py",
+            ["--repeats", "1", "--json", "{tmp_path}/startup.json"],
+            ["theorybench --help ", "theorybench list ", "over gymnasium ", "TheoryBench/TreeMarkovChain-v0 "],
+        ),
+        (
             "board.py",
             ["--environments", "2", "--agents", "2", "--seeds", "2"],
             ["8 records", "records  ", "board  ", "frame  "],
@@ -80,7 +99,7 @@ pytestmark = pytest.mark.slow
             ["base model", *(f"trl-astar-po[keep_hopeless={keep}]" for keep in ("true", "false"))],
         ),
         (
-            "oracle.py",
+            "simulation.py",
             ["--layers", "3", "--repeats", "1", "--episodes", "1000"],
             [
                 *(f"{view} {name} " for view in ("markov", "prefix") for name in ("first call", "every K")),
@@ -101,6 +120,32 @@ pytestmark = pytest.mark.slow
                 f"{task} {name} "
                 for task in ("addition", "interleaved", "marker", "blanks")
                 for name in ("transformer", "tape", "tape[adapt=False]", "phalanx", "looped", "gained by moving")
+            ],
+        ),
+        (
+            "device.py",
+            ["--device", "cpu", "--n", "64", "--steps", "2", "--repeats", "1"],
+            [f"{name:20}eager " for name in ("TreeMarkovChain", "ReasoningTree", "Parity")],
+        ),
+        (
+            "learners.py",
+            ["--repeats", "1"],
+            [f"{setting:22}{'ppo':20}{size:>5}" for setting, size in (("TreeMarkovChain-v0", "L"), ("Parity-v0", "d"))],
+        ),
+        (
+            "guard.py",
+            ["--only", "step TheoryBench/Parity"],
+            ["step TheoryBench/Parity-v0 ", "guard: 1 counted, 0 wrong"],
+        ),
+        (
+            "peers/run.py",
+            ["--only", "gymnasium_cartpole", "reasoning_gym_countdown", "--sizes", "8", "--repeats", "1"],
+            [
+                "gymnasium         single environments: CartPole ",
+                "gymnasium         single environments with the passive checker: CartPole ",
+                "gymnasium         steps: CartPole, NumPy ",
+                "reasoning-gym     prompts: ",
+                "reasoning-gym     answers scored: ",
             ],
         ),
         (

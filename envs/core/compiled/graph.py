@@ -9,6 +9,9 @@ import numpy as np
 COUNT = 2_147_483_629
 #: The types that arrays may have.
 KINDS = tuple(np.dtype(kind) for kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.float64))
+#: Tables of so many elements are read in a smaller type where one holds their numbers.
+LARGE = 1024
+_SMALLER = {np.dtype(np.int64): (np.int8, np.int16, np.int32), np.dtype(np.float64): (np.float32,)}
 #: Operations of two elements that Python has a sign for.
 SIGNS = {
     "add": "+",
@@ -82,6 +85,7 @@ class Graph:
         self._known: dict[Any, Node] = {}
         self.namespace: Any = None  # what symbolic arrays go through
         self.tables: list[np.ndarray] = []
+        self.limits: dict[str, tuple[int, int]] = {}  # between which inputs lie, where that is known
         self.functions: dict[str, Any] = {}  # of one number
 
     def node(self, op: str, args: tuple[Node, ...], attr: Any, shape: tuple[int, ...], dtype: Any) -> Node:
@@ -104,6 +108,20 @@ class Graph:
         if number == len(self.tables):
             self.tables.append(array)
         return self.node("table", (), number, array.shape, array.dtype)
+
+    def packed(self, number: int) -> np.ndarray:
+        """Return a table as compiled functions read it: flat, and if large of the smallest type that holds it exactly.
+
+        What fits into a cache is read much faster.
+        """
+        table = np.ascontiguousarray(self.tables[number]).reshape(-1)
+        if table.size >= LARGE and table.dtype in _SMALLER:
+            for kind in _SMALLER[table.dtype]:
+                with np.errstate(over="ignore"):
+                    smaller = table.astype(kind)
+                if np.array_equal(smaller, table):
+                    return smaller
+        return table
 
     # Structure.
 

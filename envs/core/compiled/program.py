@@ -17,7 +17,7 @@ from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.kept import kept_folder
 
 #: Functions of this process, by their source.
-_FUNCTIONS: dict[str, Callable[..., bool]] = {}
+_FUNCTIONS: dict[str, Callable[..., tuple[bool, bool]]] = {}
 
 
 class Program(NamedTuple):
@@ -39,7 +39,7 @@ class Program(NamedTuple):
         return self.source in _FUNCTIONS
 
     @property
-    def function(self) -> Callable[..., bool]:
+    def function(self) -> Callable[..., tuple[bool, bool]]:
         """The function; it compiles when it is called for the first time."""
         if self.source not in _FUNCTIONS:
             _FUNCTIONS[self.source] = _load(self.source)
@@ -67,15 +67,16 @@ def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
     Raises:
         Untraceable: its dynamics do what the tracer does not know.
     """
-    from theorybench.envs.core.compiled.source import write  # what few steps do without
+    from theorybench.envs.core.compiled.fused.source import searched, write  # what few steps do without
     from theorybench.envs.core.compiled.trace import trace
 
     held = setting.__dict__.setdefault("_programs", {})
     if (stage, hint) not in held:
         try:
             traced = trace(setting, stage, hint)
-            tables = tuple(np.ascontiguousarray(table).reshape(-1) for table in traced.graph.tables)
-            held[stage, hint] = Program(write(traced, setting.num_actions), tables, traced.legal is not None)
+            tables = [traced.graph.packed(number) for number in range(len(traced.graph.tables))]
+            tables += [guide(traced.graph.tables[number]) for number in searched(traced)]
+            held[stage, hint] = Program(write(traced), tuple(tables), traced.legal is not None)
         except Untraceable as error:
             held[stage, hint] = error
     found = held[stage, hint]
@@ -84,12 +85,25 @@ def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
     return found  # type: ignore[no-any-return]
 
 
+def guide(table: np.ndarray) -> np.ndarray:
+    """Return where to search a sorted table for numbers in [0, 1), such as the cumulative sums of probabilities.
+
+    Returns:
+        int64 (m + 1,): how many elements are below k / m, for each k; just [0] for a table of integers. What is in
+        [k / m, (k + 1) / m) has its place between numbers k and k + 1: m is a power of 2, so the product is exact.
+    """
+    if table.dtype.kind != "f" or not len(table):
+        return np.zeros(1, np.int64)
+    parts = 1 << min(len(table).bit_length(), 16)
+    return np.searchsorted(table, np.arange(parts + 1) / parts)
+
+
 def folder() -> Path:
     """Return where sources, and what numba makes of them, are kept."""
     return kept_folder() / "compiled"
 
 
-def _load(text: str) -> Callable[..., bool]:
+def _load(text: str) -> Callable[..., tuple[bool, bool]]:
     """Make the function of a source, from a file that numba's cache can stand beside where one can be written."""
     name = f"theorybench_compiled_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
     try:

@@ -18,6 +18,10 @@ FEWEST = 256
 #: compiling costs, about. A function that another environment of the process has compiled is taken at once.
 PATIENCE = 2.0
 
+#: With `compiled=None` no longer source is compiled, in characters: it takes some 5 seconds, and one half as long again
+#: takes thirty.
+LONGEST = 20_000
+
 _POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and size
 
 
@@ -93,7 +97,9 @@ class Choice:
             found = find(setting, stage, hint)
         except Untraceable:
             return None
-        return found if self._wanted or self._spent > PATIENCE or found.loaded else None
+        if self._wanted or found.loaded:
+            return found
+        return found if self._spent > PATIENCE and len(found.source) <= LONGEST else None
 
     def waited(self, seconds: float) -> None:
         """Count the processor time of a step in NumPy."""
@@ -119,10 +125,16 @@ class Bound:
         held = [*(field.reshape(-1) for field in columns.state), columns.mixed, columns.episodes, columns.keys]
         self._arguments = (*held, columns.steps, *options, np.int64(setting.world), *program.tables)
 
-    def _shown(self) -> ShownArrays:
-        """Make arrays for what environments show."""
+    def _shown(self) -> tuple[np.ndarray, ...]:
+        """Make arrays for what the function writes of what environments show."""
         tokens, masks = (self._n, self._tokens), (self._n, self._actions)
-        return ShownArrays(np.empty(tokens, self._dtype), np.empty(self._n, np.int64), np.empty(masks, np.bool_))
+        arrays = np.empty(tokens, self._dtype), np.empty(self._n, np.int64), np.empty(masks, np.bool_)
+        return arrays[: 2 + self.program.masked]
+
+    def _complete(self, arrays: tuple[np.ndarray, ...]) -> ShownArrays:
+        """Add masks where the function writes none: every action is legal."""
+        every = () if self.program.masked else (np.ones((self._n, self._actions), np.bool_),)
+        return ShownArrays(*arrays, *every)
 
     def move(self, actions: np.ndarray, threads: int) -> Stepped:
         """Move all environments by one checked action each, and begin again those that end.
@@ -130,22 +142,27 @@ class Bound:
         Args:
             actions: int64 (n,) or (n, 2).
             threads: how many threads share the environments.
+
+        Raises:
+            IndexError: the dynamics read or write beyond an array; what environments hold means nothing any more.
         """
         n, before, after = self._n, self._shown(), self._shown()
         rewards, terminated, invalid = np.empty(n), np.empty(n, np.bool_), np.zeros(n, np.bool_)
         flat = [array.reshape(-1) for array in (*after, *before)]
         results = (rewards, terminated, *([invalid] if self.program.masked else []), *flat)
         bounds = [n * part // threads for part in range(threads + 1)]
-        ended = self._run(bounds, np.ascontiguousarray(actions).reshape(-1), results)
-        if not any(ended):
-            return Stepped(rewards, terminated, invalid, None, after)
-        for over, (start, stop) in zip(ended, itertools.pairwise(bounds), strict=True):
-            for old, new in zip(before, after, strict=True) if not over else ():
+        done = self._run(bounds, np.ascontiguousarray(actions).reshape(-1), results)
+        if any(beyond for _, beyond in done):
+            raise IndexError("an index is out of range in a compiled step: compiled=False shows where")
+        if not any(ended for ended, _ in done):
+            return Stepped(rewards, terminated, invalid, None, self._complete(after))
+        for (ended, _), (start, stop) in zip(done, itertools.pairwise(bounds), strict=True):
+            for old, new in zip(before, after, strict=True) if not ended else ():
                 old[start:stop] = new[start:stop]
-        return Stepped(rewards, terminated, invalid, before, after)
+        return Stepped(rewards, terminated, invalid, self._complete(before), self._complete(after))
 
-    def _run(self, bounds: list[int], actions: np.ndarray, results: tuple[np.ndarray, ...]) -> list[bool]:
-        """Run the function between bounds, each part in a thread; return where an episode ended."""
+    def _run(self, bounds: list[int], actions: np.ndarray, results: tuple[np.ndarray, ...]) -> list[tuple[bool, bool]]:
+        """Run the function between bounds, each part in a thread; return what it returns of each."""
         function = self.program.function
         if len(bounds) == 2:
             return [function(0, self._n, actions, *results, *self._arguments)]

@@ -125,6 +125,7 @@ def trace_move(setting: Dynamics, graph: Graph, world: Any, like: Any) -> Moved:
     kind = type(like)
     state = kind(*(_held(graph, f"state{i}", field.shape[1:], field.dtype) for i, field in enumerate(like)))
     actions = _held(graph, "actions", (2,) if setting.feedback == "preference" else ())
+    graph.limits["actions"] = 0, setting.num_actions - 1
     keys, namespace = _held(graph, "keys"), actions.__array_namespace__()
     mask = setting.action_mask(state)
     legal = None if mask is None else namespace.take_along_axis(mask, actions[:, None], axis=1)[:, 0]

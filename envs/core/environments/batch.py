@@ -284,6 +284,7 @@ class Batch:
 
         Raises:
             BudgetExhausted: see `step`.
+            IndexError: the dynamics read or write beyond an array; a reset is needed.
             ResetNeeded: see `step`.
         """
         done_by = self.compiled(choice)
@@ -297,7 +298,11 @@ class Batch:
             columns = Columns(self.state, *self.streams.columns, self.steps, self._stage, self._hint)
             bound = self._bound = Bound(done_by, self.setting, columns)
         self._legal = (None, None)
-        stepped = bound.move(actions, choice.threads)
+        try:
+            stepped = bound.move(actions, choice.threads)
+        except IndexError:
+            self.state = self._bound = None
+            raise
         if self.meter is not None and done_by.masked:
             self.meter.illegal += self._by_run(ALL, stepped.invalid)
         return stepped

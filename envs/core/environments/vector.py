@@ -20,6 +20,15 @@ from theorybench.envs.core.errors import OptionError, ParameterError, require_in
 RENDERED = 16
 
 
+def _repeated(space: gym.Space[Any], count: int) -> gym.Space[Any]:
+    """Return the space of `count` environments, whose bounds are held once: Gymnasium's own takes 8 bytes a number."""
+    whole = batch_space(space, count)
+    for name, bound in vars(batch_space(space, 1)).items():
+        if isinstance(bound, np.ndarray):
+            setattr(whole, name, np.broadcast_to(bound, (count, *bound.shape[1:])))
+    return whole
+
+
 class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
     """`num_envs` environments of a setting, moved together by array code.
 
@@ -72,8 +81,8 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         hindered = hindered if same_step else "Steps are compiled with autoreset_mode='SameStep'."
         self._choice = Choice(self.setting, self.num_envs, compiled, threads, hindered)
         self.single_observation_space, self.single_action_space = spaces_of(self.setting)
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.observation_space = _repeated(self.single_observation_space, self.num_envs)
+        self.action_space = _repeated(self.single_action_space, self.num_envs)
         self._last: list[Last | None] = [None] * min(self.num_envs, RENDERED)
 
     def reset(
@@ -117,11 +126,12 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         """
         batch, xp = self.batch, self.batch.xp
         actions = batch.actions(actions, self.num_envs)
-        drawn, started = self._drawn(), time.thread_time()
+        drawn = self._drawn()
         stepped = batch.step_and_begin(actions, self._choice)
         if stepped is not None:
             self._keep_last(drawn, actions, stepped.rewards)
             return self._returned(stepped)
+        started = time.thread_time()
         if self.autoreset_mode is AutoresetMode.NEXT_STEP and batch.state is not None and bool(xp.any(batch.ended)):
             rewards, terminated, invalid = self._step_or_reset(actions)
         else:

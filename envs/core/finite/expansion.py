@@ -72,9 +72,7 @@ class Layer(NamedTuple):
         return joint
 
 
-def expand(
-    problem: Problem, layer: Layer, directions: np.ndarray, room: int | None = None
-) -> tuple[Found, dict[int, np.ndarray]]:
+def expand(problem: Problem, layer: Layer, directions: np.ndarray, room: int | None = None) -> tuple[Found, np.ndarray]:
     """Take every legal action at the points of a layer.
 
     Args:
@@ -84,14 +82,15 @@ def expand(
         room: how many ways there may be; None for any number.
 
     Returns:
-        What follows, and what each action earns, float64 (m, A), by number among `problem.totals`. Tallies that are the
-        same whatever is read (`problem.certain`) are left out.
+        What follows, and what each action earns in the totals `problem.varying`: float64 (totals, m, A). Tallies that
+        are the same whatever is read (`problem.certain`) are left out.
 
     Raises:
         TooLarge: there is no room.
     """
     m, A = len(layer.node), problem.num_actions
-    gains = {total: np.zeros((m, A)) for total in problem.varying}
+    earned = np.zeros((len(problem.varying), m, A))
+    gains = dict(zip(problem.varying, earned, strict=True))
     parts, count = [], 0
     together = max(1, HELD // (problem.num_states * problem.num_readings))
     for begin in range(0, max(m, 1), together):
@@ -105,7 +104,7 @@ def expand(
         if room is not None and count > room:
             raise TooLarge("histories", f"more than {MAX_POINTS}", f"at most {MAX_POINTS}")
     whole = parts[0] if len(parts) == 1 else Found(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    return whole, gains
+    return whole, earned
 
 
 class _Block:

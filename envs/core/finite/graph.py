@@ -19,7 +19,8 @@ An illegal action ends the episode with 0, which is one of the candidates of the
 """
 
 import functools
-from typing import NamedTuple
+import itertools
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,8 @@ MAX_BELIEFS = 2**28
 DECIMALS = 9
 #: Along how many directions posteriors are computed, by what merges points.
 MERGES = {"histories": 0, "nodes": 1, "situations": 1, "beliefs": 2}
+#: For each depth some contexts, and the points that are theirs.
+Parts = list[list[tuple[slice, slice]]]
 
 
 class Children(NamedTuple):
@@ -59,9 +62,8 @@ class DecisionGraph:
         roots: int64 (C,), the points where contexts begin; `weight` float64 (C,) their probabilities.
         depths: the points of each depth, as slices.
         children: edges to the next depth, for each depth.
-        gains: for each depth, float64 (points, A) by number among `problem.totals`, what each action adds to it on
-            average, the reward first; 0 where the action is illegal. Tallies that are the same whatever is read are
-            left out.
+        gains: for each depth, float64 (totals, points, A), what each action adds on average to the totals
+            `problem.varying`, the reward first; 0 where the action is illegal.
         legal: bool (P, A).
         seen: the observations of all points, once `FiniteSetting.observations` has made them.
 
@@ -83,7 +85,7 @@ class DecisionGraph:
         layer = Layer(start, prior / np.where(self.weight > 0, self.weight, 1.0)[:, None])
         directions = _directions(problem.num_states, MERGES[merge])
         past = _Past(layer.node, np.zeros((len(start), 0), np.int64), layer.node)
-        first, layers, self.gains = 0, [layer.node], list[dict[int, np.ndarray]]()
+        first, layers, self.gains = 0, [layer.node], list[np.ndarray]()
         self._ways = [np.full((2, len(start)), -1)]
         self.depths, self.children = [slice(0, len(start))], []
         self._place = np.zeros(problem.num_nodes, np.int64)
@@ -157,6 +159,13 @@ class DecisionGraph:
 
     # Values.
 
+    @functools.cached_property
+    def reference(self) -> np.ndarray:
+        """The problem's reference at each point: float64 (P, A), read-only."""
+        rows = np.take(np.asarray(self.problem.reference, np.float64), self.node, axis=0)
+        rows.flags.writeable = False
+        return rows
+
     @property
     def reward(self) -> np.ndarray:
         """What each action adds to the reward on average: float64 (P, A), 0 where it is illegal."""
@@ -164,13 +173,63 @@ class DecisionGraph:
 
     def reach(self, rows: np.ndarray) -> np.ndarray:
         """Return the probability of coming to each point under a policy's rows (P, A): float64 (P,)."""
-        reach = np.zeros(len(self))
-        reach[self.roots] = self.weight
-        for level, edges in zip(self.depths, self.children, strict=True):
-            flow = reach[edges.source] * rows.ravel()[edges.slot] * edges.chance
-            arrived = np.bincount(edges.target - level.stop, flow)
+        return self.flow(rows, self.weight[:, None])[0][:, 0]
+
+    def flow(self, rows: np.ndarray, begun: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Follow a policy forward, from k beginnings at once.
+
+        Args:
+            rows: float64 (P, A), the policy's.
+            begun: float64 (C, k), the weights with which contexts begin.
+
+        Returns:
+            The weights that come to each point, float64 (P, k), and those of its actions, float64 (P, A, k).
+        """
+        count = begun.shape[1]
+        reach, taken = np.zeros((len(self), count)), np.empty((*rows.shape, count))
+        reach[self.roots] = begun
+        for level, ways in zip(self.depths, self._arriving, strict=True):
+            np.multiply(rows[level, :, None], reach[level, None], out=taken[level])
+            arrived = ways @ taken[level].reshape(-1, count)
             reach[level.stop : level.stop + len(arrived)] = arrived
-        return reach
+        return reach, taken
+
+    @functools.cached_property
+    def _arriving(self) -> list[Any]:
+        """For each depth a sparse matrix (points of the next, points A): the chances with which actions lead there."""
+        from scipy.sparse import csr_array
+
+        found = []
+        for level, after, edges in zip(self.depths, [*self.depths[1:], slice(0, 0)], self.children, strict=True):
+            slots = (level.stop - level.start) * self.problem.num_actions
+            places = edges.target - after.start, edges.slot - level.start * self.problem.num_actions
+            found.append(csr_array((edges.chance, places), shape=(after.stop - after.start, slots)))
+        return found
+
+    @functools.cached_property
+    def owner(self) -> np.ndarray | None:
+        """The context of each point, int64 (P,); None where contexts share points."""
+        context = np.full(len(self), -1)
+        context[self.roots] = np.arange(len(self.roots))
+        for edges in self.children:
+            came = context[edges.source]
+            context[edges.target] = came
+            if (context[edges.target] != came).any():
+                return None
+        return context
+
+    @functools.cached_property
+    def parts(self) -> Parts:
+        """For each depth its points by context; where contexts share points, all of them for all contexts."""
+        if self.owner is None:
+            return [[(slice(len(self.roots)), level)] for level in self.depths]
+        parts: Parts = []
+        for level in self.depths:
+            first = np.flatnonzero(np.diff(self.owner[level], prepend=-1)) + level.start
+            bounds = itertools.pairwise([*first.tolist(), level.stop])
+            owners = self.owner[first].tolist()
+            parts.append([(slice(c, c + 1), slice(*cut)) for c, cut in zip(owners, bounds, strict=True)])
+        return parts
 
     def worth(self, value: np.ndarray) -> np.ndarray:
         """Return what each action is worth if its children are worth (P,): float64 (P, A), -inf where it is illegal."""

@@ -8,6 +8,7 @@ import numpy as np
 from theorybench.envs.core.finite.expansion import Layer, TooLarge, expand
 from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.setting import FiniteSetting
+from theorybench.envs.core.finite.totals import earned, met
 from theorybench.envs.core.finite.walks import HELD, VIEWS, blocks, declared, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
@@ -23,6 +24,8 @@ SAMPLES = 2**14
 NEGLIGIBLE = 1e-12
 #: Policies that look up observations and do not change them: they are shown an array that is read-only.
 LOOK_UP = (PolicyOfSetting, TablePolicy)
+#: Contexts above which totals are summed point by point.
+MANY = 32
 #: Worths of actions that differ by less are equal but for rounding.
 TIES = 1e-10
 
@@ -50,6 +53,8 @@ class FiniteOracle(Oracle[S]):
     optimum, the public policies, and a policy that declares `depends_on` "position", "state" or "local": histories that
     it does not tell apart are merged, their posteriors mixed with the weights that the policy gives them. Any other is
     a seeded estimate from `SAMPLES` episodes, and each value has a `<key>_se`.
+
+    Cost: points A totals, and one pass over all ways between points; both for each context where these share points.
 
     Besides the objective and the divergence there is a value for each of the problem's outcomes and tallies, and
     "context_0/objective" and so on give each context's where there are several.
@@ -143,9 +148,37 @@ class FiniteOracle(Oracle[S]):
 
     def valued(self, policy: Any, graph: DecisionGraph, *, kl: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return what `values` does of a policy that tells the points of a graph apart, and its rows (P, A)."""
-        seen = self.setting.observations(graph)
+        seen, alike = self.setting.observations(graph), self._alike(policy, graph)
+        seen = seen if alike is None else seen[alike[0]]
         rows = self.ask(policy, seen)
-        return self.values(rows, self.surprise(rows, seen) if kl else None, graph), rows
+        surprise = self.surprise(rows, seen) if kl else None
+        if alike is not None:
+            rows, surprise = rows[alike[1]], None if surprise is None else surprise[alike[1]]
+        return self.values(rows, surprise, graph), rows
+
+    def _alike(self, policy: Any, graph: DecisionGraph) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return which points of a graph look alike to a policy and to the reference, where most do.
+
+        Returns:
+            Points that stand for all, int64 (few,), and which of them stands for each point, int64 (P,); or None.
+        """
+        setting, name = self.setting, ""
+        if type(policy) in (TablePolicy, LegalTablePolicy):
+            name = policy.view if isinstance(policy, LegalTablePolicy) else policy.view_parameters["name"]
+        elif not self._goes_by_node(policy):
+            return None
+        own = type(setting).reference_probs is not FiniteSetting.reference_probs
+        if own or name == "state" or setting.state_in_prompt:
+            return None
+        held = self.__dict__.setdefault("_looks", {})
+        if (graph.merge, name) not in held:
+            keys = graph.node
+            if name:
+                view = View.of(setting, name)
+                keys = keys * view.rows + view.index(setting.observations(graph))
+            first, group = np.unique(keys, return_index=True, return_inverse=True)[1:]
+            held[graph.merge, name] = (first, group) if 2 * len(first) <= len(graph) else None
+        return held[graph.merge, name]
 
     def further(self, rows: np.ndarray, graph: DecisionGraph, metrics: frozenset[str] | None) -> dict[str, float]:
         """Return more metrics of a policy, by its rows (P, A) at the points of a graph: none unless overridden."""
@@ -213,18 +246,24 @@ class FiniteOracle(Oracle[S]):
 
     def surprise(self, rows: np.ndarray, observations: np.ndarray) -> np.ndarray:
         """Return the divergence of rows (n, num_actions) from the reference's, float64 (n,)."""
-        reference, found = self.setting.reference_probs(observations), np.empty(len(rows))
+        return self.divergences(rows, self.setting.reference_probs(observations))
+
+    def divergences(self, rows: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """Return the divergence of rows (n, num_actions) from others, those of the reference, float64 (n,)."""
+        found = np.empty(len(rows))
         for block in blocks(len(rows), HELD // rows.shape[1]):
             own, usual = rows[block], reference[block]
-            illegal = (usual == 0) & (own > 0)
-            own = np.where(illegal & (own <= NEGLIGIBLE), 0.0, own) if illegal.any() else own
+            if not usual.all():
+                illegal = (usual == 0) & (own > 0)
+                own = np.where(illegal & (own <= NEGLIGIBLE), 0.0, own) if illegal.any() else own
             found[block] = divergence(own, usual)
         return found
 
     def values(self, rows: np.ndarray, surprise: np.ndarray | None, graph: DecisionGraph) -> np.ndarray:
         """Return what a policy earns from each root of a graph, in totals and divergence.
 
-        It goes backward: the value of a point is the policy's mean of gains and of the values that follow.
+        It goes forward: with the weight of each action at each point, a total is an inner product. Where contexts share
+        points, it goes forward from each.
 
         Args:
             rows: float64 (P, A), the policy's at the points of the graph.
@@ -234,36 +273,28 @@ class FiniteOracle(Oracle[S]):
         Returns:
             float64 (C, totals + 1), or (C, totals) without the divergence.
         """
+        contexts = len(graph.roots)
+        begun = np.eye(contexts) if graph.owner is None else np.ones((contexts, 1))
+        reach, taken = graph.flow(rows, begun)
+        if graph.owner is None or contexts <= MANY:
+            columns = [earned(taken, graph)]
+            return np.column_stack(columns if surprise is None else [*columns, met(reach, surprise, graph)])
         sums = self._sums(rows, graph.gains, graph.node, graph.legal)
-        if surprise is not None:
-            # An infinite divergence behind what never happens is none: how often one is met is counted apart.
-            endless = np.isinf(surprise)
-            sums.append(np.where(endless, 0.0, surprise))
-            sums += [endless] if endless.any() else []
-        value = np.stack(sums)
-        for level, edges in zip(reversed(graph.depths), reversed(graph.children), strict=True):
-            source, flow = edges.source - level.start, rows.ravel()[edges.slot] * edges.chance
-            for own in value:
-                own[level] += np.bincount(source, flow * own[edges.target], level.stop - level.start)
-        found = value[:, graph.roots]
-        if len(found) > len(self._names):
-            found[-2] = np.where(found[-1] > 0, np.inf, found[-2])
-        return np.asarray(found[: len(self._names)].T)
+        sums += [] if surprise is None else [np.where(reach[:, 0] > 0, surprise, 0.0)]
+        return np.stack([np.bincount(graph.owner, own * reach[:, 0], contexts) for own in sums], axis=1)
 
-    def _sums(
-        self, rows: np.ndarray, gains: list[dict[int, np.ndarray]], node: np.ndarray, legal: np.ndarray
-    ) -> list[np.ndarray]:
+    def _sums(self, rows: np.ndarray, gains: list[np.ndarray], node: np.ndarray, legal: np.ndarray) -> list[np.ndarray]:
         """Return what a policy's rows (m, A) earn at some points, for each of the problem's totals: float64 (m,).
 
-        What actions earn is given in parts, one after the other.
+        What actions earn, (totals, points, A), is given in parts, one after the other.
         """
-        certain, columns = self.setting.listed.certain, []
+        certain, varying, columns = self.setting.listed.certain, self.setting.listed.varying, []
         lawful = rows if self.setting.problem.all_legal else np.where(legal, rows, 0.0)
         for total in range(len(self.setting.problem.totals)):
-            if total in gains[0]:
-                ends = np.cumsum([len(part[total]) for part in gains]).tolist()
+            if total in varying:
+                number, ends = varying.index(total), np.cumsum([part.shape[1] for part in gains]).tolist()
                 own = zip(np.split(rows, ends[:-1]), gains, strict=True)
-                columns.append(np.concatenate([np.einsum("pa,pa->p", some, part[total]) for some, part in own]))
+                columns.append(np.concatenate([np.einsum("pa,pa->p", some, part[number]) for some, part in own]))
             elif len(certain[total]) == 1:
                 columns.append(lawful @ certain[total][0])
             else:

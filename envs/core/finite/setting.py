@@ -278,17 +278,24 @@ class FiniteSetting(Setting):
 
         All observations of a graph, the very array that `observations` returned, are known by sight.
         """
-        graphs = self.__dict__.get("_graphs", {}).values()
-        graph = next((graph for graph in graphs if getattr(graph, "seen", None) is observations), None)
+        graph = self._sighted(observations)
         if merge == "nodes":
             return self.nodes_of(np.asarray(observations)) if graph is None else graph.node
         if graph is not None and graph.merge == merge:
             return np.arange(len(graph))
         return self.graph(merge).locate(*self.read(observations))
 
+    def _sighted(self, observations: np.ndarray) -> DecisionGraph | None:
+        """Return the graph whose observations these are."""
+        graphs = self.__dict__.get("_graphs", {}).values()
+        return next((graph for graph in graphs if getattr(graph, "seen", None) is observations), None)
+
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """The problem's reference at the node that is shown: float64 (n, A)."""
-        return np.asarray(self.problem.reference[self.points("nodes", observations)], np.float64)
+        """The problem's reference at the node that is shown: float64 (n, A); read-only for what is known by sight."""
+        graph = self._sighted(observations)
+        if graph is None:
+            return np.asarray(self.problem.reference[self.nodes_of(np.asarray(observations))], np.float64)
+        return graph.reference
 
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:
         """The problem's start at the node that is shown: float64 (n, A)."""

@@ -70,6 +70,8 @@ class KFoldOracle(Oracle[KFoldComposition]):
     page at every size. Any other is evaluated over all prefixes of a stage if there are at most 10^6 of them; beyond
     that its metrics are estimated from 4,096 episodes with a fixed seed, each with a `<key>_se`.
 
+    Cost: k N^2 for the closed form; k N! ^k N^k for others.
+
     "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
 
@@ -101,8 +103,9 @@ class KFoldOracle(Oracle[KFoldComposition]):
         if metrics is not None and not any(name.startswith("stage_") for name in metrics):
             stages = stages[-1:]
         values: dict[str, float] = {}
+        table = self._table(policy)
         for stage in stages:
-            success, kl, sampled = self._measured(policy, stage)
+            success, kl, sampled = self._measured(policy, stage, table)
             columns = {f"stage_{stage}/success": success}
             if stage == self.setting.k:
                 columns |= {"objective": success, "success": success, "kl": kl}
@@ -114,9 +117,9 @@ class KFoldOracle(Oracle[KFoldComposition]):
         uniform = self.setting.starts == "uniform" and stage < self.setting.k
         return np.arange(self.setting.k if uniform else 1)
 
-    def _measured(self, policy: Any, stage: int) -> Measured:
-        if declared(policy) in ("local", "position"):
-            return self._chained(policy, stage)
+    def _measured(self, policy: Any, stage: int, table: np.ndarray | None) -> Measured:
+        if table is not None:
+            return self._chained(policy, stage, table)
         setting, steps = self.setting, stage if self.setting.chain_of_thought else 1
         prompts = math.factorial(setting.N) ** setting.k * setting.N * len(self._starts(stage))
         (success, kl), sampled = follow(
@@ -189,10 +192,15 @@ class KFoldOracle(Oracle[KFoldComposition]):
         hops = (self._starts(stage)[:, None] + np.arange(stage)) % self.setting.k
         return np.asarray(1 / size + (1 - 1 / size) * ((fixed - 1) / (size - 1))[hops].prod(axis=1))
 
-    def _chained(self, policy: Any, stage: int) -> Measured:
-        """Evaluate a policy that sees the next hop and the current entry, or the number of hops made."""
+    def _table(self, policy: Any) -> np.ndarray | None:
+        """Return all rows of a policy that sees the next hop and the current entry, or the number of hops made."""
+        rows = {"local": self.setting.k * self.setting.N, "position": self.setting.response_length}
+        count = rows.get(declared(policy))
+        return None if count is None else declared_rows(self, policy, np.arange(count))
+
+    def _chained(self, policy: Any, stage: int, table: np.ndarray) -> Measured:
+        """Evaluate such a policy, whose rows these are."""
         setting, sees = self.setting, policy.depends_on == "local"
-        table = declared_rows(self, policy, np.arange(setting.k * setting.N if sees else setting.response_length))
         if sees and setting.chain_of_thought:
             table = table.reshape(setting.k, setting.N, setting.N)
             kl = divergence(table, 1 / setting.N).mean(axis=1).sum(keepdims=True)

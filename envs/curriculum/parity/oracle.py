@@ -27,6 +27,8 @@ class ParityOracle(Oracle[Parity]):
     evaluated over all 2^d (2^k - 1) prefixes up to `MAX_PREFIXES`; beyond that `SAMPLES` prompts with one sampled
     response each give an estimate with a fixed seed, each value with a `<key>_se`.
 
+    Cost: k for policies that see position, last token or what is local; 2^(d + k) for others.
+
     "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
 

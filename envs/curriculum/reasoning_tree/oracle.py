@@ -46,6 +46,8 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
     under parity, need all prefixes: 2^d (1 + d + ... + d^L), since EOS ends a response. Beyond `MAX_PREFIXES` these are
     estimated from `SAMPLES` responses with a fixed seed, each with a `<key>_se`.
 
+    Cost: L d^2 for policies that see position and last token; 2^d (L + d^L) for others.
+
     "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
 

@@ -61,6 +61,8 @@ class SmallStep(NamedTuple):
 class RelativeBudgetOracle(Oracle[RelativeBudget]):
     """Exact answers about a `RelativeBudget`, for every policy.
 
+    Cost: K H A for every policy, H being the horizon.
+
     "stage_1/objective" and so on give each stage's value; without a prefix it is the full task's.
     """
 

@@ -31,6 +31,8 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
     policies are evaluated over all N m^T (1 + N + ... + N^(T-1)) prefixes up to `MAX_PREFIXES`; beyond that `SAMPLES`
     prompts with one sampled response each give an estimate with a fixed seed, each value with a `<key>_se`.
 
+    Cost: T N^4 + m N^3 for policies that see what is local; m^T N^T for others.
+
     "stage_1/success" and so on give each stage's value; without a prefix it is the full task's. For policies that are
     evaluated over prefixes, each stage has other prompts: stages are computed only if requested by name.
     """

@@ -7,6 +7,7 @@ import numpy as np
 
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.core.finite.graph import DecisionGraph
+from theorybench.envs.core.finite.totals import earned, met
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.supervision.off_policy_value.setting import GOOD, OffPolicyValue
 from theorybench.envs.supervision.purchases import PurchaseOracle
@@ -36,27 +37,39 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
         """
         if graph.merge != "nodes":
             return super().valued(policy, graph, kl=kl)
-        setting, contexts = self.setting, len(graph.roots)
-        context, actions, readings = graph.histories()
-        reach = np.zeros((2, len(graph)))
-        reach[0, graph.roots] = 1.0
-        seen, rows, own = setting.observations(graph), list[np.ndarray](), []
         public = isinstance(policy, SettingPolicy)
-        for good in (False, True):
-            if kl or public:
-                order = np.argsort(np.where(actions < 0, 2, (readings >= GOOD) != good), axis=1, kind="stable")
-                begun = (np.take_along_axis(part, order, axis=1) for part in (actions, readings))
-                seen = setting.dialogues(context, *begun)
-            rows.append(self.ask(policy, seen) if public or not rows else rows[0])
-            surprise = self.surprise(rows[-1], seen) if kl else np.zeros(len(graph))
-            own.append(np.stack([*self._sums(rows[-1], graph.gains, graph.node, graph.legal), surprise]))
-        for depth, edges in enumerate(graph.children):
+        seen = [way[0] for way in self._begun] if public else [self.setting.observations(graph)]
+        rows = [self.ask(policy, some) for some in seen]
+        rows = rows if public else rows * 2
+        reach, taken = np.zeros((2, len(graph))), np.zeros(rows[0].shape)
+        reach[0, graph.roots] = 1.0
+        for depth, (level, edges) in enumerate(zip(graph.depths, graph.children, strict=True)):
+            good = edges.reading >= GOOD
             for way in range(2 if depth else 1):
-                flow = reach[way, edges.source] * rows[way].ravel()[edges.slot] * edges.chance
-                to = way if depth else (edges.reading >= GOOD)
-                np.add.at(reach, (np.broadcast_to(to, flow.shape).astype(np.int64), edges.target), flow)
-        found = np.where(reach > 0, np.array(own).swapaxes(0, 1), 0.0) * reach  # (totals, ways, points)
-        return np.stack([np.bincount(context, total.sum(axis=0), contexts) for total in found], axis=1), rows[0]
+                own = rows[way][level] * reach[way, level, None]
+                taken[level] += own
+                flow = own.ravel()[edges.slot - level.start * own.shape[1]] * edges.chance
+                for to in (way,) if depth else (0, 1):
+                    arrived = np.bincount(edges.target - level.stop, flow if depth else np.where(good == to, flow, 0.0))
+                    reach[to, level.stop : level.stop + len(arrived)] = arrived
+        found = earned(taken[:, :, None], graph)
+        if kl:
+            surprises = (self.divergences(own, way[1]) for own, way in zip(rows, self._begun, strict=True))
+            ways = [met(own[:, None], surprise, graph) for own, surprise in zip(reach, surprises, strict=True)]
+            found = np.column_stack([found, sum(ways)])
+        return found, rows[0]
+
+    @functools.cached_property
+    def _begun(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """What is seen at each node after a first reading that was bad or good, and the reference's rows there."""
+        setting, ways = self.setting, []
+        context, actions, readings = setting.graph("nodes").histories()
+        for good in (False, True):
+            order = np.argsort(np.where(actions < 0, 2, (readings >= GOOD) != good), axis=1, kind="stable")
+            begun = (np.take_along_axis(part, order, axis=1) for part in (actions, readings))
+            seen = setting.dialogues(context, *begun)
+            ways.append((seen, setting.reference_probs(seen)))
+        return ways
 
 
 #: What has to be learnt grows with the number of situations; the theory's choice of the estimator does not.

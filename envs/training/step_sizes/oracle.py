@@ -51,8 +51,7 @@ class StepSizesOracle(FiniteOracle[StepSizes]):
         setting, plans = self.setting, self.setting.plans
         rows = np.empty((len(LAWS), len(plans.time), setting.num_actions))
         graph = setting.graph(setting.rows)
-        context = graph.histories()[0]
-        rows[context, graph.node] = self.probs(policy, setting.observations(graph))
+        rows[graph.owner, graph.node] = self.probs(policy, setting.observations(graph))
         reach, low = np.zeros((len(LAWS), len(plans.time))), np.full(len(plans.time), np.inf)
         reach[:, 0] = 1.0
         gains, lengths = setting.gains, block_lengths(setting.orders)

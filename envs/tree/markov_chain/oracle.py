@@ -28,6 +28,8 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
     policy is evaluated by enumerating its prefixes, at most 10^6 over all tasks; beyond, its metrics are estimated from
     16,384 CoTs per task with a fixed seed, and each has a `<key>_se`. Every metric is the mean over tasks;
     `task_0/<key>` and so on are those of single tasks. "pass@K" can be requested for any K in 1..512.
+
+    Cost: tasks L M^2 codes for policies on layer and state, codes being sums of low edges; tasks M^(L-1) for others.
     """
 
     metrics: ClassVar[dict[str, str]] = {

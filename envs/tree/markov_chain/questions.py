@@ -85,17 +85,22 @@ class Question:
         Args:
             ks: the numbers of tries.
             masses: float64 (n,), the probability of each CoT, summing to at most 1.
-            level: int (n,), the level of each CoT.
+            level: int (n,), the level of each CoT; in ascending order is quickest.
         """
         if ks == [1]:
             return [float(self.levels @ np.bincount(level, masses, len(self.levels)))]
         large = np.flatnonzero(masses > SMALL / max(ks))
         rest = np.array(masses)
         rest[large] = 0.0
-        moments, power = np.empty((TERMS, len(self.levels))), np.ones_like(rest)
+        moments, power = np.zeros((TERMS, len(self.levels))), np.ones_like(rest)
+        first = np.flatnonzero(np.diff(level, prepend=-1))
+        sorted_ = len(first) <= len(self.levels) and (level[:-1] <= level[1:]).all()
         for row in moments:
             power *= rest
-            row[:] = np.bincount(level, power, len(self.levels))
+            if sorted_:
+                row[level[first]] = np.add.reduceat(power, first)
+            else:
+                row[:] = np.bincount(level, power, len(self.levels))
         return self.pass_from_moments(ks, moments, masses[large], level[large])
 
     def pass_from_moments(

@@ -26,6 +26,8 @@ class MetastableChainOracle(Oracle[MetastableChain]):
     at any size. Any other is evaluated over all prefixes if there are at most 10^6; beyond that its metrics are
     estimated from 4,096 episodes with a fixed seed, each with a `<key>_se` (except an infinite `kl`, which is exact).
     "cluster_1/occupancy" and so on give each cluster's value; without a prefix it is the target's.
+
+    Cost: H K A^2 for policies that see position and last token, H being the horizon; M A^H for others.
     """
 
     metrics: ClassVar[dict[str, str]] = {

@@ -13,7 +13,7 @@ from theorybench.leaderboard.showing.words import plain
 #: A label stands at the end of the first of these that its group has.
 LABELLED = ("band", "line", "measured", "predicted", "simulated", "published", "censored")
 #: Letters of a name beside its line.
-LETTERS = 28
+LETTERS = 30
 #: How far a name may stand from the end of its line before another place is sought, in heights of a line of text:
 #: beside lines that end apart, and where three of them end within a share of that height.
 FAR, FARTHER, TOGETHER = 1.3, 3.5, 0.2

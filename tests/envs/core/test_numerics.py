@@ -1,6 +1,7 @@
 """Softmax, log-sum-exp and divergence: against SciPy, and what must hold at the edges."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
@@ -9,7 +10,8 @@ from scipy.special import logsumexp as scipy_logsumexp
 from scipy.special import rel_entr
 from scipy.special import softmax as scipy_softmax
 
-from theorybench.envs.core.numerics import divergence, log_softmax, logsumexp, softmax
+from theorybench.envs.core.numerics import divergence, log_softmax, logsumexp, row_sums, softmax
+from theorybench.envs.core.policy import inverse_cdf
 
 logits = arrays(np.float64, array_shapes(min_dims=1, max_dims=3, max_side=5), elements=st.floats(-1e3, 1e3))
 
@@ -40,3 +42,19 @@ def test_entries_without_mass():
     assert divergence(np.stack([p, p[::-1]]), p).tolist() == [0.0, np.inf]
     np.testing.assert_array_equal(softmax(np.array([-np.inf, 0.0])), [0.0, 1.0])
     assert logsumexp(np.array([-np.inf, -np.inf])) == -np.inf
+
+
+@pytest.mark.parametrize("columns", range(1, 12))
+@pytest.mark.parametrize("rows", [1, 5, 300])
+def test_what_goes_column_by_column_has_the_bits_of_what_goes_by_rows(rows, columns):
+    rng = np.random.default_rng([rows, columns])
+    values = np.exp(5 * rng.standard_normal((rows, columns)))
+    assert np.array_equal(row_sums(values), values.sum(axis=1, keepdims=True))
+    probs = values / values.sum(axis=1, keepdims=True)
+    probs[rng.random(probs.shape) < 0.2] = 0.0
+    for uniforms in (rng.random(rows), np.full(rows, np.nextafter(1, 0)), np.zeros(rows)):
+        cumulated = np.cumsum(probs, axis=1)
+        passed = (cumulated <= uniforms[:, None] * cumulated[:, -1:]).sum(axis=1)
+        assert np.array_equal(inverse_cdf(probs, uniforms), np.minimum(passed, columns - 1))
+    pairs = inverse_cdf(probs[:, None], rng.random((rows, 2)))
+    assert pairs.shape == (rows, 2) and pairs.dtype == np.int64

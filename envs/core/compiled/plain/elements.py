@@ -12,10 +12,8 @@ import numpy as np
 from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
 from theorybench.envs.core.compiled.plain.values import (
     RING,
-    UNKNOWN,
     Expression,
     Index,
-    bounds,
     cast,
     converted,
     divide,
@@ -23,6 +21,7 @@ from theorybench.envs.core.compiled.plain.values import (
     number,
     written,
 )
+from theorybench.envs.core.compiled.ranges import UNKNOWN, bounds
 
 #: Arrays of at most so many elements are worked out element by element.
 UNROLLED = 24

@@ -6,9 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import SIGNS, Node, Untraceable
-
-#: The bounds of what is no integer, or may be any.
-UNKNOWN = (-(2**200), 2**200)
+from theorybench.envs.core.compiled.ranges import UNKNOWN, bounds, reach
 
 
 class Expression(NamedTuple):
@@ -32,13 +30,6 @@ def number(value: int) -> Expression:
     return Expression(f"({value})" if value < 0 else str(value), value, value)
 
 
-def bounds(dtype: np.dtype) -> tuple[int, int]:
-    """Return the smallest and the largest integer of a type."""
-    if dtype.kind == "b":
-        return 0, 1
-    return (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) if dtype.kind == "i" else UNKNOWN
-
-
 #: Operations whose lower bits depend on the lower bits of what they take alone.
 RING = ("add", "sub", "mul", "and", "or", "xor", "neg", "invert")
 
@@ -58,7 +49,7 @@ def written(node: Node, values: list[Expression]) -> Expression:
     op, kind = node.op, node.dtype.kind
     if kind == "i" and op in _ARITHMETIC and all(value.known is not None for value in values):
         return number(_ARITHMETIC[op](values[0].low, values[1].low))
-    low, high = _range(op, values, *bounds(node.dtype)) if kind == "i" else bounds(node.dtype)
+    low, high = reach(op, [value[1:] for value in values], *bounds(node.dtype)) if kind == "i" else bounds(node.dtype)
     return Expression(_text(node, values), low, high)
 
 
@@ -109,44 +100,6 @@ def converted(value: Expression, old: np.dtype, new: np.dtype) -> Expression:
         return Expression(f"1 if {text} else 0", 0, 1)
     inside = f"{low // 2} <= {text} <= {high // 2}"
     return Expression(f"int({text}) if {inside} else cast({text}, 'i{new.itemsize}')", low, high)
-
-
-def _range(op: str, values: list[Expression], low: int, high: int) -> tuple[int, int]:
-    """Return the integers between which the result of an operation lies, in an endless type."""
-    (a, b), (c, d) = values[0][1:], (values[1] if len(values) > 1 else values[0])[1:]
-    if op == "add":
-        return a + c, b + d
-    if op == "sub":
-        return a - d, b - c
-    if op == "mul":
-        corners = (a * c, a * d, b * c, b * d)
-        return min(corners), max(corners)
-    if op == "and" and (a >= 0 or c >= 0):
-        return 0, min(top for bottom, top in ((a, b), (c, d)) if bottom >= 0)
-    if op in ("and", "or", "xor"):
-        bits = max(max(abs(x).bit_length() for x in (a, b, c, d)), 1)
-        return (0 if min(a, c) >= 0 else -(1 << bits)), (1 << bits) - 1
-    if op == "neg":
-        return -b, -a
-    if op == "invert":
-        return ~b, ~a
-    if op == "rshift" and c == d:
-        return a >> c, b >> c
-    if op == "lshift":
-        return (a << c, b << c) if c == d else (-(2**200), 2**200)
-    if op == "mod" and c > 0:
-        return 0, d - 1
-    if op == "where":
-        (c, d), (e, f) = values[1][1:], values[2][1:]
-        return min(c, e), max(d, f)
-    if op in ("minimum", "maximum"):
-        pick = min if op == "minimum" else max
-        return pick(a, c), pick(b, d)
-    if op == "floordiv" and c > 0:
-        return min(a, a // c), max(b, b // c)
-    if op in ("floordiv", "abs"):
-        return low, high + 1
-    return low, high
 
 
 _ARITHMETIC = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}

@@ -5,8 +5,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from theorybench.envs.core.finite.walks import blocks
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import words
+
+#: Prefixes of which a policy is asked at a time.
+HELD = 2**14
 
 
 class Enumeration:
@@ -51,6 +55,11 @@ class Enumeration:
         pairs = zip(self.setting.classes, self.codes, strict=True)
         return [np.flatnonzero((c.easy > 0)[codes]) for c, codes in pairs]
 
+    @functools.cached_property
+    def _order(self) -> np.ndarray:
+        """The valid CoTs of each task by level, int64 (num_tasks, M^(L-2)): levels are then summed in one go."""
+        return np.argsort(self._levels, axis=1, kind="stable")
+
     def _by_state(self, table: np.ndarray, position: int) -> np.ndarray:
         """Shape a table (nodes, M) to broadcast against (tasks, prefixes before the last state, last state, M)."""
         rows = table[self.setting.shape.layer(position)]
@@ -63,26 +72,33 @@ class Enumeration:
             probs: maps observations (n, L) to checked probabilities (n, M).
             ks: the K of pass@K.
         """
-        setting = self.setting
-        tasks, M = setting.num_tasks, setting.M
-        logs, mass, kl = np.log(setting.chain), np.ones((tasks, 1, 1)), np.zeros(tasks)
+        setting, M = self.setting, self.setting.M
+        starts, targets = setting.tree.starts, setting.tree.targets
+        logs, mass, kl = np.log(setting.chain), np.ones(setting.num_tasks), np.zeros(setting.num_tasks)
         for position, observations in enumerate(self._observations):
-            rows = probs(observations).reshape(*mass.shape, M)
-            ratio = np.log(np.maximum(rows, 1e-300)) - self._by_state(logs, position)
-            kl += np.einsum("tps,tpsa,tpsa->t", mass, rows, ratio)
-            if position < setting.L - 2:
-                mass = (mass[..., None] * rows).reshape(tasks, -1, M)
+            usual, last = logs[setting.shape.layer(position)], position == setting.L - 2
+            usual = usual if position else usual[starts]  # in the order of the rows, again and again
+            goal, surprise = np.repeat(targets, len(mass) // len(targets)), np.empty(len(mass))
+            after = np.empty((len(mass), 1 if last else M))
+            for block in blocks(len(mass), HELD // M * M if position else len(mass)):  # what caches hold
+                rows, own = probs(observations[block]), mass[block]
+                ratio = np.log(np.maximum(rows, 1e-300)).reshape(-1, *usual.shape)
+                ratio -= usual
+                surprise[block] = own * np.einsum("na,na->n", rows, ratio.reshape(rows.shape))
+                taken = np.take_along_axis(rows, goal[block, None], axis=1) if last else rows
+                np.multiply(own[:, None], taken, out=after[block])
+            kl += surprise.reshape(len(kl), -1).sum(axis=1)
+            mass = after.ravel()
         results = []
-        for task, target in enumerate(setting.tree.targets):
-            paths = (mass[task] * rows[task, ..., target]).ravel()
+        for task, (paths, order) in enumerate(zip(mass.reshape(len(kl), -1), self._order, strict=True)):
             valid = float(paths.sum())
-            surprise = float(paths @ np.log(np.maximum(paths, 1e-300)))
+            logged = float(paths @ np.log(np.maximum(paths, 1e-300)))
             values = {
                 "valid": valid,
                 "easy": float(paths[self._easy[task]].sum()),
-                "entropy": max(0.0, np.log(valid) - surprise / valid) if valid > 0 else 0.0,
+                "entropy": max(0.0, np.log(valid) - logged / valid) if valid > 0 else 0.0,
                 "kl": float(kl[task]),
             }
-            passes = setting.questions[task].pass_at(ks, paths, self._levels[task])
+            passes = setting.questions[task].pass_at(ks, paths[order], self._levels[task][order])
             results.append(values | {f"pass@{k}": value for k, value in zip(ks, passes, strict=True)})
         return results

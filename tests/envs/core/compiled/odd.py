@@ -22,6 +22,7 @@ class OddTables(NamedTuple):
     numbers: Any
     reals: Any
     order: Any
+    sorted: Any
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,8 @@ class Odd(tb.Setting):
     def tables(self):
         rng = np.random.default_rng(5)
         numbers = np.array([-(2**63), 2**63 - 1, -7, 0, 3, -1])
-        return OddTables(numbers, rng.normal(size=64) * 10.0 ** rng.integers(-8, 8, 64), rng.permutation(24))
+        reals = rng.normal(size=64) * 10.0 ** rng.integers(-8, 8, 64)
+        return OddTables(numbers, reals, rng.permutation(24), np.sort(rng.random(40) * 2 - 0.5).round(1))
 
     def initial(self, rng, n, *, prompts=None, stage=None, hint=None):
         prompts = self.draw_prompts(rng) if prompts is None else prompts
@@ -81,3 +83,23 @@ class Unknown(Odd):
 
     def observe(self, state):
         return np.fft.fft(super().observe(state)).real.astype(np.int16) * 0
+
+
+class Turned(Odd):
+    """Reads tables from the end, and searches for places in one that leaves the range of probabilities."""
+
+    def transition(self, state, actions, rng):
+        xp, tables = namespace(actions), self.on(actions)
+        state, rewards, over = super().transition(state, actions, rng)
+        place = xp.searchsorted(tables.sorted, rng.uniform(2) * 3.0 - 1.0, side="left")
+        read = xp.take(tables.numbers, -1 - rng.integers(3, 6)) + place
+        return state, rewards + xp.astype(read, xp.float64), over
+
+
+class Beyond(Odd):
+    """Reads, now and then, one number beyond a table."""
+
+    def transition(self, state, actions, rng):
+        xp, tables = namespace(actions), self.on(actions)
+        state, rewards, over = super().transition(state, actions, rng)
+        return state, rewards + xp.astype(xp.take(tables.numbers, rng.integers(3, 7)), xp.float64), over

@@ -8,17 +8,24 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 
 from theorybench.envs.core.checks import compiled as checks
 from theorybench.envs.core.checks.compiled import check_compiled
 from theorybench.envs.core.compiled import program, stepping
-from theorybench.envs.core.compiled.graph import Untraceable
+from theorybench.envs.core.compiled.graph import Graph, Untraceable
+from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.environments.metering import Meter
 from theorybench.envs.core.errors import BudgetExhausted, CheckFailed, ConfigurationError, ParameterError
 from theorybench.envs.core.registry import load_module, lookup
 
 numba = pytest.importorskip("numba")
 ODD = load_module(str(Path(__file__).parent / "odd.py"))
+
+
+def made(kind):
+    """Make one of the odd settings."""
+    return dataclasses.dataclass(frozen=True, kw_only=True)(getattr(ODD, kind))()
 
 
 def make(env_id="Toy/Copy-v0", num_envs=6, **keywords):
@@ -47,6 +54,70 @@ def walk(envs, others, steps, seed=0):
 
 def test_odd_arithmetic_has_the_bits_of_numpy():
     assert check_compiled(ODD.Odd())
+
+
+def test_indices_from_the_end_and_searches_have_the_bits_of_numpy():
+    assert check_compiled(made("Turned"))
+
+
+def test_an_index_out_of_range_is_an_error_as_in_numpy():
+    setting, stepped = made("Beyond"), []
+    for compiled in (True, False):
+        batch, choice = Batch(setting, 64, np), stepping.Choice(setting, 64, compiled, 1, "")
+        batch.seed(0)
+        batch.reset(batch.options({}))
+        stepped.append(0)
+        with pytest.raises(IndexError, match="out of "):
+            while True:
+                actions = np.zeros(64, np.int64)
+                if batch.step_and_begin(actions, choice) is None:
+                    batch.step(actions)
+                stepped[-1] += 1
+        if compiled:
+            with pytest.raises(ResetNeeded):
+                batch.step_and_begin(np.zeros(64, np.int64), choice)
+    assert stepped[0] == stepped[1]
+
+
+def test_guides_lead_to_the_places_of_a_search():
+    rng = np.random.default_rng(0)
+    for size in (1, 5, 400):
+        table, x = np.sort(rng.random(size) ** 3 * 1.2 - 0.1), np.append(rng.random(1000), [0.0, 0.5])
+        guide = program.guide(table)
+        part = (x * (len(guide) - 1)).astype(int)
+        for side in ("left", "right"):
+            place = np.searchsorted(table, x, side)
+            assert (guide[part] <= place).all() and (place <= guide[part + 1]).all()
+    assert program.guide(np.arange(3)).tolist() == [0]
+
+
+def test_large_tables_are_read_in_smaller_types_that_hold_them_exactly():
+    graph, count = Graph(), np.arange(2000)
+    for table, kind in (
+        (count % 100, np.int8),
+        (count, np.int16),
+        (-count * 1000, np.int32),
+        (count * 2**40, np.int64),
+        (count / 4, np.float32),
+        (count / 3, np.float64),
+        (count[:10], np.int64),
+        (np.array([np.nan] * 2000), np.float64),
+    ):
+        graph.table(table)
+        packed = graph.packed(len(graph.tables) - 1)
+        assert packed.dtype == kind and np.array_equal(packed, table, equal_nan=table.dtype.kind == "f")
+
+
+def test_what_takes_long_to_compile_is_left_to_numpy(monkeypatch):
+    monkeypatch.setattr(program, "_FUNCTIONS", {})
+    monkeypatch.setattr(stepping, "LONGEST", 100)
+    monkeypatch.setattr(stepping, "PATIENCE", 0.0)
+    envs = make("Toy/TwoArms-v0", stepping.FEWEST)
+    envs.reset(seed=0)
+    for _ in range(3):
+        envs.step(np.zeros(stepping.FEWEST, np.int64))
+        assert not envs.compiled
+    assert make("Toy/TwoArms-v0", 8, compiled=True).compiled
 
 
 def test_toys_with_masks_stages_hints_and_pairs_have_the_bits_of_numpy(toys):
@@ -83,7 +154,7 @@ def test_the_checker_sees_a_wrong_bit(toys, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["Looking", "Unknown"])
 def test_what_cannot_be_traced_is_left_to_numpy(kind):
-    setting = dataclasses.dataclass(frozen=True, kw_only=True)(getattr(ODD, kind))()
+    setting = made(kind)
     with pytest.raises(Untraceable):
         program.find(setting)
     assert not check_compiled(setting)

@@ -1,9 +1,14 @@
+import copy
+import pickle
+import tracemalloc
+
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
 
 from theorybench.envs.core.arrays import to_numpy
 from theorybench.envs.core.checks import dynamics
@@ -212,3 +217,29 @@ def test_rendering_shows_the_first_environments():
 def test_every_promise_holds_in_many_episodes(env_id, short, monkeypatch):
     monkeypatch.setattr(dynamics, "EPISODES", 30_000)
     dynamics.check_episodes(make(env_id, **short(env_id)).setting, None, None, seed=0)
+
+
+@pytest.mark.parametrize("name", ["TreeMarkovChain", "PreferenceBandit", "Countdown"])
+def test_spaces_hold_their_bounds_once_and_are_gymnasiums(name):
+    envs = make(f"TheoryBench/{name}-v0")
+    pairs = (envs.action_space, envs.single_action_space), (envs.observation_space, envs.single_observation_space)
+    for space, single in pairs:
+        usual = batch_space(single, envs.num_envs)
+        for same in (space, copy.deepcopy(space), pickle.loads(pickle.dumps(space))):
+            assert same == usual and usual == same and repr(same) == repr(usual)
+            same.seed(3), usual.seed(3)
+            assert np.array_equal(same.sample(), usual.sample()) and same.contains(usual.sample())
+
+
+def test_an_environment_of_the_tree_is_small():
+    """40 bytes of state, 24 of random streams, 8 of steps and 2 flags, whatever the clock says."""
+    make("TheoryBench/TreeMarkovChain-v0").reset(seed=0)
+    count = 2**15
+    tracemalloc.start()
+    try:
+        envs = make("TheoryBench/TreeMarkovChain-v0", count)
+        envs.reset(seed=0)
+        held = tracemalloc.get_traced_memory()[0]
+        assert envs.num_envs == count and held < 76 * count
+    finally:
+        tracemalloc.stop()

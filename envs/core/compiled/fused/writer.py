@@ -4,8 +4,9 @@ from collections import Counter
 
 import numpy as np
 
+from theorybench.envs.core.compiled.fused.statements import KEPT, UNROLLED, WRITTEN, Statements, StoredAt, Value, number
 from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable
-from theorybench.envs.core.compiled.statements import KEPT, UNROLLED, WRITTEN, Statements, StoredAt, Value, number
+from theorybench.envs.core.compiled.ranges import Ranges
 
 
 class Writer(Statements):
@@ -17,7 +18,7 @@ class Writer(Statements):
     """
 
     def __init__(self, graph: Graph, roots: list[Node]) -> None:
-        super().__init__()
+        super().__init__(Ranges(graph))
         self.graph = graph
         self._shared, self._work = _read(roots)
 
@@ -45,16 +46,20 @@ class Writer(Statements):
 
     def _kept(self, node: Node) -> bool:
         """Return whether an array is worked out as a whole, and kept, where one of its elements is asked for."""
-        shared = node.size > UNROLLED and node.op in _COMPUTED and node.serial in self._shared
+        shared = node.op in _COMPUTED and node.serial in self._shared and not self.unrolls(node)
         return shared and node.serial not in self._keeping
 
     def _input(self, node: Node, indices: tuple[Value, ...]) -> Value:
         return self._load(node, StoredAt(node.attr, max(node.size, 1)), indices)
 
+    def unpacked(self, table: Node) -> bool:
+        """Return whether a table is read in its own type."""
+        return self.graph.packed(table.attr).dtype == table.dtype
+
     def _table(self, node: Node, indices: tuple[Value, ...]) -> Value:
-        rest = [self._wrapped(index, n) for index, n in zip(indices[1:], node.shape[1:], strict=True)]
-        linear = self._linear(node.shape, (*indices[:1], *rest))
-        return self.assign(f"table{node.attr}[{linear.text}]", linear)
+        linear = self._linear(node.shape, indices)
+        text = self._text(StoredAt(f"table{node.attr}", 0), linear)
+        return self.assign(text if self.unpacked(node) else f"np.{node.dtype.name}({text})", linear)
 
     def _scalar(self, node: Node, indices: tuple[Value, ...]) -> Value:
         return Value(node.attr)
@@ -107,14 +112,12 @@ class Writer(Statements):
     def _gather(self, node: Node, indices: tuple[Value, ...]) -> Value:
         source, index = node.args
         axis, count = node.attr, len(index.shape)
-        at = self.element(index, indices[axis : axis + count])
-        if source.op != "table" or axis:
-            at = self._wrapped(at, source.shape[axis])
+        at = self.index(index, indices[axis : axis + count], source.shape[axis])
         return self.element(source, (*indices[:axis], at, *indices[axis + count :]))
 
     def _along(self, node: Node, indices: tuple[Value, ...]) -> Value:
         source, index = node.args
-        at = self._wrapped(self.element(index, indices), source.shape[-1])
+        at = self.index(index, indices, source.shape[-1])
         return self.element(source, (*indices[:-1], at))
 
     def _put(self, node: Node, indices: tuple[Value, ...]) -> Value:
@@ -122,7 +125,7 @@ class Writer(Statements):
             return self._load(node, self.keep(node), indices)
         source, new, *places = node.args
         old, value = self.element(source, indices), self.element(new, ())
-        ats = [self._wrapped(self.element(p, ()), n) for p, n in zip(places, node.shape, strict=True)]
+        ats = [self.index(p, (), n) for p, n in zip(places, node.shape, strict=True)]
         same = " and ".join(f"{at.text} == {index.text}" for at, index in zip(ats, indices, strict=True))
         return self.assign(f"{value.text} if {same} else {old.text}", old, value, *ats)
 
@@ -182,7 +185,7 @@ class Writer(Statements):
     def _search(self, node: Node, indices: tuple[Value, ...]) -> Value:
         table, x = node.args
         value = self.element(x, indices)
-        return self.assign(f"search_{node.attr}(table{table.attr}, {value.text})", value)
+        return self.assign(f"search_{node.attr}(table{table.attr}, guide{table.attr}, {value.text})", value)
 
     def _computed(self, node: Node, indices: tuple[Value, ...]) -> Value:
         values = [self.element(arg, _narrowed(indices, arg.shape)) for arg in node.args]
@@ -238,7 +241,7 @@ def computed(node: Node, values: list[str]) -> str:
         "where": f"{b} if {a} else {c}",
         "minimum": f"{a} if {a} < {b} else {b}",
         "maximum": f"{a} if {a} > {b} else {b}",
-        "clip": f"{b} if {a} < {b} else {c} if {a} > {c} else {a}",
+        "clip": f"({a} if {a} < {c} else {c}) if {a} > {b} else ({b} if {b} < {c} else {c})",
         "neg": f"-{a}",
         "invert": f"~{a}",
         "not": f"not {a}",
@@ -284,8 +287,8 @@ def _read(roots: list[Node]) -> tuple[set[int], dict[int, int]]:
             below = [visit(arg) for arg in node.args]
             for serial in {arg.serial for arg in node.args}:
                 readers[serial] += 1
-            stored = node.op in ("input", "table", "sort")
-            work[node.serial] = 0 if stored else sum(below) + (node.op in _COMPUTED) + KEPT * (node.op == "call")
+            apart = node.op in ("input", "table", "sort") or not node.shape  # numbers are worked out before loops
+            work[node.serial] = 0 if apart else sum(below) + (node.op in _COMPUTED) + KEPT * (node.op == "call")
         return work[node.serial]
 
     for root in roots:

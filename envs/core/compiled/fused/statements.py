@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.compiled.graph import Node
+from theorybench.envs.core.compiled.fused.sorting import spare
+from theorybench.envs.core.compiled.graph import Node, Untraceable
+from theorybench.envs.core.compiled.ranges import Ranges
 
 #: Arrays of at most so many elements are written out element by element, longer ones as loops.
 UNROLLED = 16
@@ -51,13 +53,18 @@ def number(value: int) -> Value:
 class Statements(ABC):
     """The statements of a function body, in nested scopes, and where arrays stand in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranges: Ranges) -> None:
         self.scopes, self.scratch = [Scope(False)], list[str]()
-        self._names, self._keeping = itertools.count(), set[int]()
+        self.sorted = set[int]()  # how many elements are sorted, each by a function of its own
+        self._names, self._keeping, self.ranges = itertools.count(), set[int](), ranges
 
     @abstractmethod
     def element(self, node: Node, indices: tuple[Value, ...]) -> Value:
         """Return an element of a node, writing what works it out where that has not been written."""
+
+    @abstractmethod
+    def unpacked(self, table: Node) -> bool:
+        """Return whether a table is read in its own type."""
 
     @abstractmethod
     def unrolls(self, node: Node) -> bool:
@@ -117,11 +124,15 @@ class Statements(ABC):
         return self.assign(self._text(place, linear), linear)
 
     def _text(self, place: StoredAt, linear: Value) -> str:
+        return f"{place.name}[np.uint64({self._at(place, linear)})]"
+
+    def _at(self, place: StoredAt, linear: Value) -> str:
+        """Return where an element of a place stands."""
         at = self._sum(linear, place.offset)
         if not place.row:
-            return f"{place.name}[{at.text}]"
+            return at.text
         start = "i" if place.row == 1 else f"i * {place.row}"
-        return f"{place.name}[np.uint64({start if at.number == 0 else f'{start} + {at.text}'})]"
+        return start if at.number == 0 else f"{start} + {at.text}"
 
     def address(self, place: StoredAt, linear: int) -> str:
         """Return how an element of a place is named."""
@@ -139,8 +150,12 @@ class Statements(ABC):
             if node.op == "sort":
                 self.store(node.args[0], place)
                 width = node.shape[-1]
+                self.sorted.add(width)
+                extra = spare(width, node.dtype)
+                made = [f"{array} = {how}" for array, how in extra.items()]
+                self.scratch += [line for line in made if line not in self.scratch]
                 for row in range(node.size // width):
-                    self.line(f"insertion_sort({name}, {row * width}, {(row + 1) * width})")
+                    self.line(f"sort_{width}({', '.join((name, str(row * width), *extra))})")
             else:
                 self._keeping.add(node.serial)
                 self.store(node, place)
@@ -150,8 +165,13 @@ class Statements(ABC):
 
     def store(self, node: Node, place: StoredAt) -> None:
         """Write a whole array to a place."""
-        if self._placed(node):
-            self._store_each(node, place)
+        run, packed = (self.run(node), bytes_of(node)) if node.size > 1 else (None, None)
+        if run is not None:
+            source, start = run
+            into = self._at(place, number(0))
+            self.line(f"copy_row({place.name}, {into}, {source.name}, {self._at(source, start)}, {node.size})")
+        elif packed is not None:
+            self._store_words(*packed, node.size, place)
         elif node.op == "reshape":
             self.store(node.args[0], place)
         elif node.op == "concat" and all(n == 1 for n in node.shape[: node.attr]):
@@ -159,16 +179,65 @@ class Statements(ABC):
                 self.store(part, place)
                 place = place._replace(offset=place.offset + part.size)
         elif node.op == "concat" and node.size > UNROLLED:
-            start = 0
+            ahead = 0
             for part in node.args:
-                starts = tuple(start * (axis == node.attr) for axis in range(len(node.shape)))
+                starts = tuple(ahead * (axis == node.attr) for axis in range(len(node.shape)))
                 self._store_each(part, place, node.shape, starts)
-                start += part.shape[node.attr]
+                ahead += part.shape[node.attr]
         elif node.op == "put":
             self.store(node.args[0], place)
             self.write_element(node, place)
         else:
             self._store_each(node, place)
+
+    def _store_words(self, words: Node, skipped: int, size: int, place: StoredAt) -> None:
+        """Write bytes of int64 words, a word at a time."""
+        first, whole = skipped // 8, size // 8
+        if whole > UNROLLED:
+            name = self.name("j")
+            with self.block(f"for {name} in range({whole}):", loop=True) as depth:
+                each = Value(name, depth)
+                self._store_word(words, self._sum(each, first), place, self._scaled(each, 8), 8)
+        for at in range(0 if whole <= UNROLLED else 8 * whole, size, 8):
+            self._store_word(words, number(first + at // 8), place, number(at), min(8, size - at))
+
+    def _store_word(self, words: Node, index: Value, place: StoredAt, at: Value, count: int) -> None:
+        value = self.element(words, (index,))
+        self.line(f"store_word({place.name}, {self._at(place, at)}, {value.text}, {count})")
+
+    def run(self, node: Node) -> tuple[StoredAt, Value] | None:
+        """Return where the elements of a node follow each other in memory, and the place of the first; or None."""
+        place = self._known((id(node), "place"))
+        if isinstance(place, StoredAt):
+            return place, number(0)
+        if place is not None:
+            return None
+        if node.op == "input":
+            return StoredAt(node.attr, max(node.size, 1)), number(0)
+        if node.op == "table" and self.unpacked(node):
+            return StoredAt(f"table{node.attr}", 0), number(0)
+        if node.op == "reshape":
+            return self.run(node.args[0])
+        if node.op == "slice":
+            whole, (starts, steps) = node.args[0], node.attr
+            wide = next((axis for axis, n in enumerate(node.shape) if n > 1), len(node.shape) - 1)
+            full = node.shape[wide + 1 :] == whole.shape[wide + 1 :]
+            found = self.run(whole) if full and (steps[wide] == 1 or node.shape[wide] == 1) else None
+            if found is None or any(step != 1 for step in steps[wide + 1 :]):
+                return None
+            return found[0], self._sum(found[1], self._flat(whole.shape, starts))
+        if node.op == "gather" and not node.attr and not node.args[1].shape:
+            source, index = node.args
+            found = self.run(source)
+            if found is None:
+                return None
+            at = self._scaled(self.index(index, (), source.shape[0]), node.size)
+            start = found[1]
+            both = f"({at.text} + {start.text})" if start.number != 0 else at.text
+            if at.number is None or start.number is None:
+                return found[0], Value(both)
+            return found[0], number(at.number + start.number)
+        return None
 
     def _store_each(
         self, node: Node, place: StoredAt, shape: tuple[int, ...] | None = None, starts: tuple[int, ...] | None = None
@@ -185,7 +254,7 @@ class Statements(ABC):
 
     def write_element(self, node: Node, place: StoredAt) -> None:
         """Write the element that a `put` replaces, where the rest of the array stands already."""
-        indices = tuple(self._wrapped(self.element(i, ()), n) for i, n in zip(node.args[2:], node.shape, strict=True))
+        indices = tuple(self.index(i, (), n) for i, n in zip(node.args[2:], node.shape, strict=True))
         value = self.element(node.args[1], ())
         self.line(f"{self._text(place, self._linear(node.shape, indices))} = {value.text}")
 
@@ -204,9 +273,6 @@ class Statements(ABC):
         name = self.name("j")
         with self.block(f"for {name} in range({width}):", loop=True) as depth:
             self._store_loop(node, place, whole, origin, (*indices, Value(name, depth)))
-
-    def _placed(self, node: Node) -> bool:
-        return isinstance(self._known((id(node), "place")), StoredAt)
 
     # Indices.
 
@@ -245,10 +311,41 @@ class Statements(ABC):
             stride *= shape[axis]
         return tuple(out)
 
-    def _wrapped(self, index: Value, width: int) -> Value:
-        """Return an index that may be negative as one from the front."""
-        if index.number is not None:
-            return number(index.number % width)
-        if index.text.startswith("j"):  # counts from 0
-            return index
-        return self.assign(f"{index.text} + {width} if {index.text} < 0 else {index.text}", index, prefix="k")
+    def index(self, node: Node, at: tuple[Value, ...], width: int) -> Value:
+        """Return an element of a node that is an index: from the front, and checked where it may be out of range."""
+        value, (low, high) = self.element(node, at), self.ranges.of(node)
+        if value.number is not None:
+            if not -width <= value.number < width:
+                raise Untraceable("an index out of range")
+            return number(value.number % width)
+        if low >= 0 and high < width:
+            return value
+        key = (id(node), "index", value.text, width)
+        found = self._known(key)
+        if found is None:
+            found = self.assign(f"place({value.text}, {width}, beyond)", value, prefix="k")
+            self.scopes[max(found.depth, self._floor)].known[key] = found
+        return found  # type: ignore[no-any-return]
+
+    def _flat(self, shape: tuple[int, ...], at: tuple[int, ...]) -> int:
+        return int(np.ravel_multi_index(at, shape)) if shape else 0
+
+
+def bytes_of(node: Node) -> tuple[Node, int] | None:
+    """Return the int64 words (k,) of which a node (m,) is consecutive bytes, and how many bytes are skipped; or None.
+
+    They are skipped word by word.
+    """
+    found = _bytes_of(node) if node.dtype.itemsize == 1 and len(node.shape) == 1 else None
+    return found if found is not None and found[1] % 8 == 0 else None
+
+
+def _bytes_of(node: Node) -> tuple[Node, int] | None:
+    if node.op not in ("view", "slice") or len(node.shape) != 1:
+        return None
+    source = node.args[0]
+    if node.op == "slice":
+        (start,), (step,) = node.attr
+        found = _bytes_of(source) if step == 1 else None
+        return found and (found[0], found[1] + start * node.dtype.itemsize)
+    return (source, 0) if source.dtype == np.int64 and len(source.shape) == 1 else _bytes_of(source)

@@ -1,0 +1,311 @@
+"""The page of speed: prose in its template, every number from what the benchmarks stored in `benchmarks/results`."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import reference_data as data
+import reference_tables as tables
+from families import families
+from templates import template
+
+from theorybench.envs.core.evidence.study import Axis, Chart, Series
+from theorybench.leaderboard.showing.still import Sheet, draw_panels, group_handle, save
+from theorybench.leaderboard.showing.styles import INK, LINE_COLOUR, Style, group_styles
+
+NAME, TITLE = "speed", "Speed"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+#: What the page is made of: a file of `RESULTS` by its name, and the command that makes it.
+COMMANDS = {
+    "environments": ["benchmarks/environments.py"],
+    "peers": ["benchmarks/peers/run.py"],
+    "batched_runs": ["benchmarks/batched_runs.py"],
+    "oracle": ["benchmarks/oracle.py"],
+    "learners": ["benchmarks/learners.py"],
+    "profiles": ["benchmarks/profiles.py"],
+    "startup": ["benchmarks/startup.py"],
+    "language": ["benchmarks/language.py"],
+    "device": ["benchmarks/device.py"],
+}
+#: Environments that tables compare, and the settings that are to make the most transitions a second, in millions.
+COUNT = 16_384
+GOAL, GOALS = 15.0, dict.fromkeys(("TreeMarkovChain", "ReasoningTree", "PreferenceBandit", "Parity"), 50.0)
+TREE = "TreeMarkovChain"
+#: Lines of every panel that are not ours, and how they are drawn.
+KERNEL = "bare kernel"
+OTHERS = {
+    "CartPole, gymnasium": Style(LINE_COLOUR, "square", "dash"),
+    "CartPole, envpool": Style(LINE_COLOUR, "diamond", "dot"),
+    "DeepSea, gymnax": Style(LINE_COLOUR, "triangle-up", "dashdot"),
+    KERNEL: Style(INK, "line-ew", "solid", 1.5),
+}
+RATES, COSTS = "speed-rates.png", "speed-costs.png"
+SHEET = Sheet(width=3.5, height=2.7, columns=2, dpi=120, font=8.0)
+#: Steps of a gymnax environment as its guide takes them, the fastest of its forms.
+SCAN = "scan"
+
+
+def stored(name: str) -> dict[str, Any] | None:
+    """Return what a benchmark stored; None where it has not run."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """Return the rows that a benchmark stored; none where it has not run."""
+    found = stored(name)
+    return found["rows"] if found else []
+
+
+def short(name: str) -> str:
+    """Return a setting's name without what all have: "TreeMarkovChain"."""
+    return name.rpartition("/")[2].removesuffix("-v0")
+
+
+def rates(path: str, threads: int = 1) -> dict[str, dict[int, float]]:
+    """Return rates by setting and number of environments.
+
+    Args:
+        path: "numpy", "compiled", "cartpole" or "kernel".
+        threads: of the steps.
+    """
+    found: dict[str, dict[int, float]] = {}
+    for row in rows_of("environments"):
+        if row["path"] == path and row.get("threads", 1) == threads:
+            found.setdefault(short(row["what"]), {})[row["n"]] = row["rate"]
+    return found
+
+
+def fastest() -> dict[str, dict[int, float]]:
+    """Return the rate of each setting on the faster path, by number of environments; one core."""
+    both: dict[str, dict[int, float]] = {}
+    for own in (rates("numpy"), rates("compiled")):
+        for name, line in own.items():
+            held = both.setdefault(name, {})
+            held |= {n: max(rate, held.get(n, 0.0)) for n, rate in line.items()}
+    return both
+
+
+def peer_rows(unit: str = "") -> list[dict[str, Any]]:
+    """Return the rows of peers that were measured, of a unit or of all."""
+    return [row for row in rows_of("peers") if "skipped" not in row and unit in ("", row["unit"])]
+
+
+def peer_lines() -> dict[str, dict[int, float]]:
+    """Return the rates of peers' vector environments, and of the bare kernel, by number of environments."""
+    found: dict[str, dict[int, float]] = {}
+    for row in peer_rows("transitions"):
+        if row["what"] == "steps" and ("gymnax" not in row["peer"] or SCAN in row["theirs"]):
+            found.setdefault(f"{row['theirs'].partition(',')[0]}, {row['peer']}", {})[row["n"]] = row["rate"]
+    kernels = rates("kernel")
+    return found | ({KERNEL: max(kernels.values(), key=len)} if kernels else {})
+
+
+def million(rate: float) -> str:
+    """Write a rate in millions a second."""
+    return f"{rate / 1e6:.1f}" if rate < 1e8 else f"{rate / 1e6:,.0f}"
+
+
+def number(value: float) -> str:
+    """Write a number with three digits."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def peers_table() -> str:
+    """Return our rate beside each peer's."""
+    lines = []
+    for row in rows_of("peers"):
+        if "skipped" in row:
+            lines.append((row["peer"], "not measured", row["skipped"], "", "", "", ""))
+            continue
+        if row["what"] == "steps" and row["n"] != COUNT:
+            continue
+        if "reached" in row:
+            found = f"{row['theirs']}, {row['their_step']}, {row['reached']} of {row['n']} seeds"
+            ours = f"{row['ours']}, {row['our_step']}, {row['our_reached']} of {row['n']}"
+        else:
+            found, ours = row["theirs"], row["ours"]
+        unit = row["unit"] if row["unit"] == "seconds" else f"{row['unit']}/s"
+        values = (
+            number(row["our_rate"]),
+            number(row["rate"]),
+            f"{'> ' * (row.get('reached', row['n']) < row['n'])}{row['ratio']:.2f}",
+        )
+        what = row["what"] + (f", n = {row['n']:,}" if row["unit"] == "transitions" else "")
+        lines.append((f"{row['peer']} {row['version']}", what, found, ours, unit, *values))
+    heads = ("peer", "work", "theirs", "ours", "unit", "our figure", "theirs", "times as fast")
+    return tables.table(heads, [(*line, "")[: len(heads)] if len(line) < len(heads) else line for line in lines])
+
+
+def steps_table() -> str:
+    """Say what a unit of work is on both sides, once for each form."""
+    said = {}
+    for row in peer_rows():
+        if "reached" not in row:
+            said[row["peer"], row["what"].partition(" with")[0], row["theirs"]] = (row["their_step"], row["our_step"])
+    lines = [(f"{peer}: {what}, {theirs}", *steps) for (peer, what, theirs), steps in said.items()]
+    return tables.table(("peer", "a unit of theirs", "a unit of ours"), lines)
+
+
+def settings_table() -> str:
+    """Return the rates of every setting at `COUNT` environments, the fastest first, beside what was asked."""
+    paths = {
+        "NumPy": rates("numpy"),
+        "compiled": rates("compiled"),
+        "compiled, two threads": rates("compiled", 2),
+    }
+    heads = [head for head, found in paths.items() if found]
+    lines = []
+    for name, line in sorted(fastest().items(), key=lambda one: -one[1].get(COUNT, 0.0)):
+        if COUNT in line:
+            cells = [million(paths[head][name][COUNT]) if COUNT in paths[head].get(name, {}) else "" for head in heads]
+            goal = GOALS.get(name, GOAL)
+            verdict = "yes" if line[COUNT] >= goal * 1e6 else "**no**"
+            link = f"[{name}](settings/{name}-v0.md)" if re.fullmatch(r"\w+", name) else name
+            lines.append((link, *cells, f"{goal:g}", verdict))
+    return tables.table(("setting", *heads, "asked", "reached"), lines)
+
+
+def scalars_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as a table of what is a number, a truth value or a word in them."""
+    names = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, list | dict))
+
+    def cell(value: Any) -> str:
+        return number(value) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+
+    return tables.table(tuple(names), [tuple(cell(row[name]) if name in row else "" for name in names) for row in rows])
+
+
+def draw(folder: Path) -> list[Path]:
+    """Draw rates by number of environments, and costs by size, where they are measured."""
+    return [*_draw_rates(folder / RATES), *_draw_costs(folder / COSTS)]
+
+
+def _draw_rates(path: Path) -> list[Path]:
+    """Draw a panel for each family: its settings, the peers, the kernel."""
+    own, others = fastest(), {name: line for name, line in peer_lines().items() if name in OTHERS}
+    sizes = sorted({n for line in (*own.values(), *others.values()) for n in line})
+    if not sizes:
+        return []
+    charts, styles = [], []
+    x = Axis("environments", "log", ticks=tuple(n for n in sizes if n in (1, 16, 256, 4096, 65536, 1048576)))
+    every = [rate for line in (*own.values(), *others.values()) for rate in line.values()]
+    y = Axis("transitions/s", "log", range=(min(every) / 1.5, max(every) * 30))  # names stand above
+    for family in families().values():
+        lines = {short(id): own[short(id)] for id in family.settings if short(id) in own}
+        if lines:
+            series = [_series(name, line) for name, line in (lines | others).items()]
+            charts.append(Chart(family.name, x, y, tuple(series)))
+            styles.append(group_styles(lines) | OTHERS)
+    figure = draw_panels(charts, styles, SHEET._replace(named=False))
+    look: dict[str, Any] = {"frameon": False, "labelcolor": INK, "fontsize": SHEET.font - 1, "loc": "upper left"}
+    look |= {"labelspacing": 0.25, "ncols": 2, "columnspacing": 1.0, "handlelength": 1.6}
+    for axes, chart, known in zip(figure.axes, charts, styles, strict=True):
+        axes.legend(handles=[group_handle(chart, name, known[name]) for name in chart.groups], **look)
+    return [save(figure, path)]
+
+
+def _draw_costs(path: Path) -> list[Path]:
+    """Draw a panel for each size along which oracles or learners were measured."""
+    panels: dict[tuple[str, str, str], dict[str, dict[int, float]]] = {}
+    for row in rows_of("oracle"):
+        if row.get("kind") == "growth":
+            title = (short(row["name"]), row["size"], "evaluate")
+            panels.setdefault(title, {})[row["policy"]] = dict(zip(row["values"], row["ms"], strict=True))
+    for row in rows_of("learners"):
+        title = (short(row["name"]), row["size"], "an update")
+        panels.setdefault(title, {})[row["learner"]] = dict(zip(row["values"], row["ms"], strict=True))
+    if not panels:
+        return []
+    charts, styles = [], []
+    for (name, size, what), lines in panels.items():
+        values = tuple(sorted({value for line in lines.values() for value in line}))
+        series = tuple(_series(group, line) for group, line in lines.items())
+        charts.append(
+            Chart(
+                f"{name}: {what}",
+                Axis(size, "log", ticks=values),
+                Axis("ms", "log"),
+                series,
+                points="median of repeats",
+            )
+        )
+        styles.append(group_styles(lines))
+    return [save(draw_panels(charts, styles, SHEET._replace(height=2.0)), path)]
+
+
+def _series(group: str, line: Mapping[int, float]) -> Series:
+    xs = sorted(line)
+    return Series(group, "line", xs, [line[x] for x in xs])
+
+
+def measure(pictures: Path, shrink: Any, only: str = "") -> None:
+    """Run every benchmark of the page, or those named, or none of them for "pictures"; then draw.
+
+    Args:
+        pictures: where pictures go.
+        shrink: reduces them and returns their digests.
+        only: names of `COMMANDS` with commas between them, "pictures", or "" for all.
+    """
+    names = [] if only == "pictures" else only.split(",") if only else [*COMMANDS]
+    for name in names:
+        arguments = [*COMMANDS[name], "--json", str(RESULTS / f"{name}.json")]
+        python = ROOT / ".venv-peers" / "bin" / "python"
+        chosen = python if name == "peers" and python.exists() else sys.executable
+        subprocess.run([chosen, *arguments], cwd=ROOT, check=True)
+    data.write(NAME, {"pictures": shrink(draw(pictures))})
+
+
+def machine(names: Iterable[str]) -> str:
+    """Say where and when benchmarks ran, once for each machine."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if kept := stored(name):
+            versions = ", ".join(f"{what} {version}" for what, version in kept["versions"].items())
+            found.setdefault(f"{kept['hardware']}; {versions}", []).append(f"`{name}` {kept['date'][:10]}")
+    return "\n".join(f"- {', '.join(own)}: {where}." for where, own in found.items())
+
+
+def render() -> str:
+    """Return the page. Its template is given:
+
+    - `rows(name)`: of a benchmark, none where it has not run; `count`, `tree`, `slowest`, `kernel`: rates at `count`;
+    - `ratio(peer, what)`: ours to a peer's at `count` environments, or None;
+    - the tables, and `pictures` that were drawn.
+    """
+    at = {name: line[COUNT] for name, line in fastest().items() if COUNT in line}
+    kept = data.read(NAME)["pictures"]
+
+    def ratio(peer: str, what: str = "steps") -> float | None:
+        own = [row for row in peer_rows() if row["peer"] == peer and row["what"] == what]
+        own = [row for row in own if row["n"] == (COUNT if what == "steps" else 1)]
+        return min((row["ratio"] for row in own), default=None)
+
+    kernel = peer_lines().get(KERNEL, {}).get(COUNT)
+    return template(f"{NAME}.md.j2").render(
+        title=TITLE,
+        rows=rows_of,
+        count=COUNT,
+        tree=at[TREE],
+        slowest=min(at.items(), key=lambda one: one[1]),
+        median=sorted(at.values())[len(at) // 2],
+        settings=len(at),
+        kernel=kernel,
+        ratio=ratio,
+        answers=peer_rows("seconds"),
+        peers=peers_table(),
+        steps=steps_table(),
+        table=settings_table(),
+        scalars=scalars_table,
+        million=million,
+        number=number,
+        pictures=kept,
+        hardware=(stored("environments") or stored("peers") or {}).get("hardware", ""),
+        machine=machine(COMMANDS),
+        simple_table=tables.table,
+    )

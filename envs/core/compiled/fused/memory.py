@@ -1,0 +1,97 @@
+"""What compiled functions do to memory: rows copied, words of bytes written, indices kept within bounds.
+
+Called from Python each function is the Python that stands here; numba compiles what `overload` gives.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload, register_jitable
+
+
+def copy_row(target, at, source, start, count):  # type: ignore[no-untyped-def]
+    """Copy `count` elements of a flat array into another of the same type."""
+    target[at : at + count] = source[start : start + count]
+
+
+def store_word(target, at, word, count):  # type: ignore[no-untyped-def]
+    """Write the lowest `count` bytes of an int64, 1 to 8, into a flat array of bytes."""
+    target[at : at + count] = np.array([word], np.int64).view(target.dtype)[:count]
+
+
+def place(index, width, beyond):  # type: ignore[no-untyped-def]
+    """Return an index that may count from the end as one from the front; 0 out of range, and `beyond[0]` set."""
+    return index if 0 <= index < width else _from_end(index, width, beyond)
+
+
+@register_jitable
+def _from_end(index, width, beyond):  # type: ignore[no-untyped-def]
+    if -width <= index < 0:
+        return index + width
+    beyond[0] = True
+    return 0
+
+
+def _pointer(context, builder, kind, array, at):  # type: ignore[no-untyped-def]
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [at])
+
+
+@intrinsic
+def _copied(typing, target, at, source, start, count):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        (into, at, out_of, start, count), (kind, _, other, *_) = arguments, signature.args
+        size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+        target, origin = _pointer(context, builder, kind, into, at), _pointer(context, builder, other, out_of, start)
+        cgutils.raw_memcpy(builder, target, origin, count, size)
+        return context.get_dummy_value()
+
+    return types.void(target, types.intp, source, types.intp, types.intp), generate
+
+
+def _storing(bits):  # type: ignore[no-untyped-def]
+    """Make a function that writes the lowest bits of a word."""
+
+    @intrinsic
+    def stored(typing, target, at, word):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            into, at, word = arguments
+            kind = ir.IntType(bits)
+            pointer = builder.bitcast(_pointer(context, builder, signature.args[0], into, at), kind.as_pointer())
+            builder.store(builder.trunc(word, kind) if bits < 64 else word, pointer, align=1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.intp, types.int64), generate
+
+    return stored
+
+
+_stored_8, _stored_4, _stored_2, _stored_1 = map(_storing, (64, 32, 16, 8))
+
+
+@overload(copy_row, inline="always")
+def _copy_row(target, at, source, start, count):  # type: ignore[no-untyped-def]
+    return lambda target, at, source, start, count: _copied(target, at, source, start, count)  # type: ignore[call-arg]  # numba passes the first one
+
+
+@overload(store_word)
+def _store_word(target, at, word, count):  # type: ignore[no-untyped-def]
+    def written(target, at, word, count):  # type: ignore[no-untyped-def]
+        if count == 8:
+            _stored_8(target, at, word)
+            return
+        if count & 4:
+            _stored_4(target, at, word)
+            at, word = at + 4, word >> 32
+        if count & 2:
+            _stored_2(target, at, word)
+            at, word = at + 2, word >> 16
+        if count & 1:
+            _stored_1(target, at, word)
+
+    return written
+
+
+@overload(place)
+def _place(index, width, beyond):  # type: ignore[no-untyped-def]
+    return lambda index, width, beyond: index if 0 <= index < width else _from_end(index, width, beyond)

@@ -1,0 +1,261 @@
+"""Writes the source of the function that moves environments by one step each, from a traced setting."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.compiled.fused.sorting import sorting
+from theorybench.envs.core.compiled.fused.statements import UNROLLED, StoredAt, Value, number
+from theorybench.envs.core.compiled.fused.writer import Writer
+from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
+from theorybench.envs.core.compiled.symbolic import Array
+from theorybench.envs.core.compiled.trace import ShownNodes, Traced
+
+_HEAD = '''"""One step of many environments, written by theorybench.envs.core.compiled; do not edit."""
+
+import numpy as np
+from numba import njit
+from theorybench.envs.core.compiled.fused.memory import copy_row, place, store_word
+
+
+@njit
+def between(a, guide, x):
+    parts = len(guide) - 1
+    if parts and 0.0 <= x < 1.0:
+        part = np.int64(x * parts)
+        return guide[part], guide[part + 1]
+    return 0, len(a)
+
+
+@njit
+def search_right(a, guide, x):
+    low, high = between(a, guide, x)
+    while low < high:
+        middle = (low + high) >> 1
+        if x < a[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit
+def search_left(a, guide, x):
+    low, high = between(a, guide, x)
+    while low < high:
+        middle = (low + high) >> 1
+        if a[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+{functions}@njit(nogil=True, error_model="numpy"{options})
+def step({arguments}):
+{body}
+'''
+
+
+#: Environments that are moved before those among them whose episodes ended begin again: few, so that what they show is
+#: still at hand.
+BLOCK = 256
+
+
+def write(traced: Traced) -> str:
+    """Write the function, `{options}` standing for what numba is told.
+
+    It moves environments start..stop - 1, some after the other, so that none waits for what another one decides: first
+    all are moved, then those whose episode ended begin again. It returns whether an episode ended, and whether an index
+    was out of range, in which case nothing that it wrote means anything. From the first episode that ended on, and
+    before it, `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
+
+    Args:
+        traced: the setting's step.
+
+    Raises:
+        Untraceable: a step would need what it has overwritten.
+    """
+    source = _StepSource(traced)
+    shown = list(source.widths)
+    arguments = ["start", "stop", "actions", "rewards", "terminated", *(["invalid"] if traced.legal else []), *shown]
+    arguments += [*(f"final_{name}" for name in shown), *(f"state{i}" for i in range(len(traced.held)))]
+    arguments += ["mixed", "episodes", "keys", "steps", "stage", "hint", "world"]
+    arguments += [*(f"table{i}" for i in range(len(traced.graph.tables))), *(f"guide{i}" for i in searched(traced))]
+    try:
+        body = source.write()
+    except RecursionError as error:
+        raise Untraceable("too long a chain of operations") from error
+    functions = "".join(_function(name, function) for name, function in sorted(traced.graph.functions.items()))
+    functions += "".join(sorting(width) + "\n\n" for width in sorted(source.writer.sorted))
+    lines = "\n".join("    " + line for line in body)
+    return _HEAD.format(options="{options}", functions=functions, arguments=", ".join(arguments), body=lines)
+
+
+def searched(traced: Traced) -> list[int]:
+    """Return the numbers of the tables in which places are searched."""
+    found, seen, left = set[int](), set[int](), traced.roots
+    while left:
+        node = left.pop()
+        if node.serial not in seen:
+            seen.add(node.serial)
+            left += node.args
+            found |= {node.args[0].attr} if node.op == "search" else set()
+    return sorted(found)
+
+
+def _function(name: str, function: Callable[[Any], Any]) -> str:
+    """Write a function of one int64."""
+    graph = Graph()
+    made = function(Array(graph, graph.node("scalar", (), "z", (), np.int64), False)).node
+    writer = Writer(graph, [made])
+    value = writer.element(made, ())
+    lines = "\n".join("    " + line for line in [*writer.scopes[0].lines, f"return {value.text}"])
+    return f"@njit\ndef {name}(z):\n{lines}\n\n\n"
+
+
+class _StepSource:
+    def __init__(self, traced: Traced) -> None:
+        self.traced, self.writer = traced, Writer(traced.graph, traced.roots)
+        self.widths = {"observations": traced.after.observation.size, "prompts": 1}
+        if traced.after.mask is not None:
+            self.widths["masks"] = traced.after.mask.size
+
+    def write(self) -> list[str]:
+        writer, traced = self.writer, self.traced
+        with writer.block(f"for first in range(start, stop, {BLOCK}):"):
+            writer.line(f"last, count = min(first + {BLOCK}, stop), 0")
+            with writer.block("for i in range(first, last):"):
+                whole = self._transition()
+            if whole is not None:
+                size = self.widths["observations"]
+                rows = f"first * {size}, {whole}, first * {size}, (last - first) * {size}"
+                writer.line(f"copy_row(observations, {rows})")
+            with writer.block("if any_ended or count:"):
+                writer.line("since = first if any_ended else start")
+                writer.line("any_ended = True")
+                for name, width in self.widths.items():
+                    writer.line(
+                        f"copy_row(final_{name}, since * {width}, {name}, since * {width}, (last - since) * {width})"
+                    )
+            with writer.block("for k in range(count):"):
+                writer.line("i = over[k]")
+                shown = self._begin()
+            if not shown:
+                with writer.block("for k in range(count):"):
+                    writer.line("i = over[k]")
+                    self._placed(traced.fresh)
+                    self._show(traced.before, traced.fresh, "observations")
+        made = [f"any_ended, beyond, over = False, np.zeros(1, np.bool_), np.empty({BLOCK}, np.int64)"]
+        return [*made, *writer.scratch, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
+
+    def _transition(self) -> str | None:
+        """Write the action, and what is shown after it.
+
+        Returns:
+            The field whose rows are the observations, which are then still to be copied; None for none.
+        """
+        writer, traced = self.writer, self.traced
+        rewards, ended = (writer.element(node, ()).text for node in (traced.rewards, traced.terminated))
+        if traced.legal is not None:
+            legal = writer.element(traced.legal, ()).text
+            writer.line(f"rewards[np.uint64(i)] = {rewards} if {legal} else 0.0")
+            writer.line(f"invalid[np.uint64(i)] = not {legal}")
+            ended = writer.assign(f"{ended} or not {legal}").text
+        else:
+            writer.line(f"rewards[np.uint64(i)] = {rewards}")
+        writer.line(f"terminated[np.uint64(i)] = {ended}")
+        writer.line("over[np.uint64(count)] = i")
+        writer.line(f"count += 1 if {ended} else 0")
+        pairs = list(zip(traced.held, traced.moved, strict=True))
+        values = [writer.element(new, ()) if new is not old and not new.shape else None for old, new in pairs]
+        self._arrays(pairs)
+        run = writer.run(traced.after.observation)
+        whole = run is not None and run == (StoredAt(run[0].name, self.widths["observations"]), number(0))
+        self._show(traced.after, traced.moved, *(() if whole else ("observations",)), "prompts", "masks")
+        self._hold(values)
+        writer.line("steps[np.uint64(i)] += 1")
+        return run[0].name if run is not None and whole else None
+
+    def _hold(self, values: list[Value | None]) -> None:
+        """Write the fields that are numbers."""
+        for i, value in enumerate(values):
+            if value is not None:
+                self.writer.line(f"state{i}[np.uint64(i)] = {value.text}")
+
+    def _arrays(self, pairs: list[tuple[Node, Node]]) -> None:
+        """Write the fields that are arrays and that change: first those that are worked out from old ones."""
+        writer = self.writer
+        changed = [(i, old, new) for i, (old, new) in enumerate(pairs) if new is not old and new.size and new.shape]
+        written = [(i, old, new, _puts(new, old)) for i, old, new in changed]
+        ready = {}
+        for i, _, new, puts in written:
+            if puts is None and new.size <= UNROLLED:
+                ready[i] = [writer.element(new, tuple(map(number, at))) for at in np.ndindex(*new.shape)]
+            elif puts is None:
+                writer.keep(new)
+        for i, old, new, puts in written:
+            place = StoredAt(f"state{i}", new.size)
+            if i in ready:
+                for linear, value in enumerate(ready[i]):
+                    writer.line(f"{writer.address(place, linear)} = {value.text}")
+            elif puts is None:
+                writer.store(new, place)
+            for put in reversed(puts or []):
+                writer.write_element(put, place)
+            writer.place(old, None)
+            writer.place(new, place)
+
+    def _show(self, shown: ShownNodes, state: tuple[Node, ...], *names: str) -> None:
+        """Write parts of what an environment shows into the arrays that are returned."""
+        prompt = state[self.traced.state._fields.index("prompt")]  # type: ignore[attr-defined]
+        nodes = {"observations": shown.observation, "prompts": prompt, "masks": shown.mask}
+        for name in names:
+            node = nodes[name]
+            if node is not None:
+                self.writer.store(node, StoredAt(name, self.widths[name]))
+
+    def _placed(self, fields: tuple[Node, ...]) -> None:
+        """Say that fields stand in the state's memory."""
+        for i, node in enumerate(fields):
+            if node.op != "const":
+                self.writer.place(node, StoredAt(f"state{i}", max(node.size, 1)))
+
+    def _begin(self) -> bool:
+        """Write the beginning of the next episode; return whether the observation is written, too.
+
+        It is not where it is read from rows that have just been written: what waits in a processor's buffers in small
+        pieces is slow to read in larger ones.
+        """
+        writer, traced = self.writer, self.traced
+        for name, node in (("episodes", traced.episodes), ("keys", traced.key)):
+            writer.line(f"{name}[np.uint64(i)] = {writer.element(node, ()).text}")
+        scalars = [None if node.shape else writer.element(node, ()) for node in traced.fresh]
+        later = False
+        for i, node in enumerate(traced.fresh):
+            if node.shape and node.size:
+                place = StoredAt(f"state{i}", node.size)
+                writer.store(node, place)
+                if node.op != "const" and not writer.unrolls(node):
+                    writer.place(node, place)
+                    later = True
+        later = later and _reads(traced.before.observation, traced.fresh)
+        self._show(traced.before, traced.fresh, *(() if later else ("observations",)), "prompts", "masks")
+        self._hold(scalars)
+        writer.line("steps[np.uint64(i)] = 0")
+        return not later
+
+
+def _reads(node: Node, fields: tuple[Node, ...]) -> bool:
+    """Return whether a node is made of fields and tables alone."""
+    return node in fields or (node.op not in ("input", "call") and all(_reads(arg, fields) for arg in node.args))
+
+
+def _puts(new: Node, old: Node) -> list[Node] | None:
+    """Return the writes, the last one first, that make a new array of an old one; None if it is made otherwise."""
+    puts = []
+    while new.op == "put":
+        puts.append(new)
+        new = new.args[0]
+    return puts if new is old else None
