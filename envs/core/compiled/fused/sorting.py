@@ -38,7 +38,7 @@ def sorting(width: int) -> str:
         return _RANKS.format(width=width)
     lines = [f"x{j} = a[start + {j}]" for j in range(width)]
     for i, j in network(width):
-        lines.append(f"x{i}, x{j} = x{i} if x{i} < x{j} else x{j}, x{j} if x{i} < x{j} else x{i}")
+        lines.append(f"x{i}, x{j} = min(x{i}, x{j}), max(x{i}, x{j})")
     lines += [f"a[start + {j}] = x{j}" for j in range(width)]
     return f"@njit\ndef sort_{width}(a, start):\n" + "".join(f"    {line}\n" for line in lines)
 
