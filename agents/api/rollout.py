@@ -177,16 +177,21 @@ def collect(
     parts = []
     for numbers, options in waves(batch, episodes, prompts=prompts, stage=stage, hint=hint, runs=runs):
         batch.reset(options)
-        parts.append((numbers, _wave(batch, choose, numbers, options.rows)))
+        parts.append(_wave(batch, choose, numbers, options.rows))
     if len(parts) == 1:
-        return parts[0][1]
-    order = np.argsort(np.concatenate([numbers for numbers, _ in parts]))
+        return parts[0]
     fields = [field.name for field in dataclasses.fields(Episodes) if field.name != "action_mask"]
-    joined = {f: np.concatenate([getattr(part, f) for _, part in parts])[order] for f in fields}
-    masks = [part.action_mask for _, part in parts]
+    joined = {field: _by_run([getattr(part, field) for part in parts], runs) for field in fields}
+    masks = [part.action_mask for part in parts]
     if any(any(mask.strides) for mask in masks):
-        return Episodes(**joined, action_mask=np.concatenate(masks)[order])
-    return Episodes(**joined, action_mask=np.broadcast_to(np.True_, (len(order), *masks[0].shape[1:])))
+        return Episodes(**joined, action_mask=_by_run(masks, runs))
+    return Episodes(**joined, action_mask=np.broadcast_to(np.True_, (runs * episodes, *masks[0].shape[1:])))
+
+
+def _by_run(parts: list[np.ndarray], runs: int) -> np.ndarray:
+    """Join arrays of which each holds consecutive episodes of every run, run by run."""
+    joined = np.concatenate([part.reshape(runs, -1, *part.shape[1:]) for part in parts], axis=1)
+    return joined.reshape(-1, *joined.shape[2:])
 
 
 def waves(

@@ -59,6 +59,7 @@ def fit_bradley_terry(
     labels, start = np.asarray(labels, np.float64), np.asarray(start, np.float64)
     weights = np.ones_like(labels) if weights is None else np.asarray(weights, np.float64)
     lost, ridges = 1 - labels, ridge * np.eye(start.shape[1])
+    squares = rows[:, :, None] * rows[:, None] if rows.ndim == 2 else None  # what all runs share, made once
 
     def slopes(theta: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         own, weight = _rows_of(rows, runs), weights[runs]
@@ -67,8 +68,11 @@ def fit_bradley_terry(
         ahead, total = margins > 0, 1 + small
         lose, win = np.where(ahead, small, 1.0) / total, np.where(ahead, 1.0, small) / total
         residual = weight * (lost[runs] * win - labels[runs] * lose)
-        columns = np.swapaxes(own, -1, -2)
-        hessian = columns @ ((weight * win * lose)[:, :, None] * own)
+        columns, curved = np.swapaxes(own, -1, -2), weight * win * lose
+        if squares is None:
+            hessian = columns @ (curved[:, :, None] * own)
+        else:
+            hessian = (curved[:, None] @ squares.reshape(len(own), -1)).reshape(-1, *ridges.shape)
         return (columns @ residual[:, :, None])[:, :, 0] + ridge * (theta - start[runs]), hessian + ridges
 
     def length(direction: np.ndarray, runs: np.ndarray) -> np.ndarray:

@@ -157,13 +157,14 @@ def inverse_cdf(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None
     if rows is None:
         threshold = uniforms[..., None] * cumulative[..., -1:]
         return np.minimum((cumulative <= threshold).sum(axis=-1), actions - 1)
-    threshold, flat, base = uniforms * cumulative[rows, -1], cumulative.ravel(), rows * actions - 1
-    found = np.zeros(uniforms.shape, np.int64)
+    threshold, width = uniforms * cumulative[:, -1].take(rows), 1 << actions.bit_length()
+    beyond = np.full((len(cumulative), width), np.inf)  # no search passes what is no action
+    beyond[:, :actions] = cumulative
+    base = rows * width - 1
+    found = np.broadcast_to(base, uniforms.shape).copy()
     for step in (1 << bit for bit in reversed(range(actions.bit_length()))):
-        further = found + step
-        passed = (further <= actions) & (flat[base + np.minimum(further, actions)] <= threshold)
-        found = np.where(passed, further, found)
-    return np.minimum(found, actions - 1)
+        found += step * (beyond.ravel().take(found + step) <= threshold)
+    return np.minimum(found - base, actions - 1)
 
 
 def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np.ndarray:

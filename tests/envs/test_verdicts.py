@@ -33,6 +33,11 @@ def test_a_claim_holds_fails_or_leaves_it_open(id):
     if math.isinf(expected):
         assert claim.judge(expected, around(0.0, 1.0)) == "fails"
         return
+    if claim.relation != "equal":
+        sign, width = (1 if claim.relation == "at least" else -1), 0.1 * abs(expected)
+        for place, verdict in ((2, "holds"), (0.5, "inconclusive"), (-2, "fails")):
+            assert claim.judge(expected, around(expected + sign * place * width, width)) == verdict
+        return
     finest = claim.finest(expected)
     if not isinstance(EXPERIMENTS[id], Computed):
         assert finest > 0, "a claim that predicts 0 needs a resolution"
@@ -70,7 +75,8 @@ def test_runs_that_all_learn_or_none_or_half(id):
 @pytest.mark.parametrize("id", TRAINED)
 def test_runs_that_all_end_where_theory_says_or_half_or_none(id):
     claim, experiment, expected = CLAIMS[id], EXPERIMENTS[id], predicted(id)
-    n, effect = experiment.seeds, 4 * CLAIMS[id].finest(predicted(id))
+    # A bound is crossed by what is on its wrong side; else the effect is four times the resolution.
+    n, effect = experiment.seeds, {"equal": 4, "at least": 1, "at most": -1}[claim.relation] * claim.finest(expected)
     where = np.full(n, expected)
     assert claim.judge(expected, experiment.summary(where)) == "holds"
     assert claim.judge(expected, experiment.summary(where - effect)) == "fails"

@@ -108,7 +108,7 @@ class Choice:
         self._spent += seconds
 
 
-class Pool:
+class ArrayPool:
     """Arrays for what steps return, used again when nobody else holds them, nor a view of them.
 
     Fresh memory of this size comes from the system page by page, which may take longer than a step does.
@@ -145,7 +145,7 @@ class Bound:
     """
 
     def __init__(self, program: Program, setting: Dynamics, columns: Columns) -> None:
-        self.program, self.columns, self._pool = program, columns, Pool()
+        self.program, self.columns, self._pool = program, columns, ArrayPool()
         self._n, self._actions = len(columns.steps), setting.num_actions
         self._tokens = setting.prompt_length + setting.response_length
         self._dtype = setting.observation_dtype

@@ -219,7 +219,8 @@ def test_an_agent_that_would_use_what_a_setting_hides_is_skipped_until_it_is_tol
         "informed": {"secret"},
         "rlvr": {"tokens"},
     }
-    assert all(len(job.runs) == 1 for job in planned.jobs if job.names[1] == "rlvr"), "networks train one run at a time"
+    together = {name: {len(job.runs) for job in planned.jobs if job.names[1] == name} for name in ("informed", "rlvr")}
+    assert together == {"informed": {1}, "rlvr": {5}}, "searches train one run at a time, perceptrons all together"
 
 
 def test_agents_of_a_suite_may_be_for_some_of_its_environments(tmp_path):

@@ -143,6 +143,8 @@ def test_learners_train_it_and_the_same_seed_gives_the_same_policy(name, learner
     first, again, other = (train(agent, env_id, {}, [seed], 3 * agent.num_envs + 5)[0] for seed in (5, 5, 6))
     probs = first.policy.probs(seen)
     np.testing.assert_array_equal(probs, again.policy.probs(seen))
-    assert (probs != other.policy.probs(seen)).any()
-    assert (probs != SettingPolicy(setting, "initial").probs(seen)).any()
+    # Contexts of two tokens need a third one before them.
+    learns = name != "kgram" or setting.prompt_length + setting.response_length > 3
+    assert (probs != other.policy.probs(seen)).any() == learns
+    assert (probs != SettingPolicy(setting, "initial").probs(seen)).any() == learns
     np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
