@@ -17,13 +17,10 @@ turns with Gymnasium's CartPole, with Gymnasium's passive checkers and without.
 
 `--json` stores {"hardware", "versions", "date", "rows": [{"what", "path", "n", "threads", "rate"}]}, rows with the path
 "numpy", "compiled", "cartpole" or "kernel"; of single environments "checked", "unchecked" and "cartpole checked",
-"cartpole unchecked", n being 1. Rows of the file that are not measured again stay, if they are of this machine.
+"cartpole unchecked", n being 1. Rows of the file that are not measured again stay.
 """
 
 import argparse
-import datetime
-import importlib.metadata
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -32,13 +29,13 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from _stored import hardware, store, versions
 
 import theorybench as tb
 from theorybench.envs.core.compiled import program, stepping
 from theorybench.envs.core.compiled.graph import Untraceable
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.recall.setting import RecallSetting
-from theorybench.leaderboard.running.provenance import hardware, versions
 
 CARTPOLE = "CartPole-v1"
 TREE = "TheoryBench/TreeMarkovChain-v0"
@@ -184,23 +181,9 @@ def single_rows(env_id: str, options: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def store(path: Path, rows: list[Row]) -> None:
-    """Write the figures beside those of the file that were not measured again."""
-    named = versions() | {
-        name: importlib.metadata.version(name) for name in ("numba",) if importlib.util.find_spec(name)
-    }
-
-    def key(row: Row) -> tuple[Any, ...]:
-        return tuple(row[name] for name in ("what", "path", "n", "threads"))
-
-    new = set(map(key, rows))
-    held = json.loads(path.read_text()) if path.exists() else {"hardware": "", "rows": []}
-    rows = [row for row in held["rows"] if key(row) not in new and held["hardware"] == hardware()] + rows
-    date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        json.dumps({"hardware": hardware(), "versions": named, "date": date, "rows": rows}, indent=1) + "\n"
-    )
+def key(row: Row) -> tuple[Any, ...]:
+    """Return what a row is about."""
+    return tuple(row[name] for name in ("what", "path", "n", "threads"))
 
 
 def missed(rows: list[Row]) -> list[str]:
@@ -252,8 +235,8 @@ def main() -> None:
     for found in measured:
         print(line(found), flush=True)
         rows += found
-        if options.json is not None:
-            store(options.json, found)
+        new = set(map(key, found))
+        store(options.json, found, keep=lambda row, new=new: key(row) not in new)  # type: ignore[misc]
     behind = missed(rows)
     print(f"goals, at {GOALS_AT} environments: {'; '.join(behind) + ' MISSED' if behind else 'all reached'}")
 

@@ -15,13 +15,10 @@ from theorybench.envs.core.errors import ConfigurationError, ParameterError, req
 
 #: With `compiled=None` fewer environments never take the compiled path: calling it costs what it saves.
 FEWEST = 256
-#: With `compiled=None` an environment compiles once its steps in NumPy have taken more processor time, in seconds: what
-#: compiling costs, about. A function that another environment of the process has compiled is taken at once.
-PATIENCE = 2.0
-
-#: With `compiled=None` no longer source is compiled, in characters: it takes some 5 seconds, and one half as long again
-#: takes thirty.
-LONGEST = 20_000
+#: With `compiled=None` an environment compiles once its steps in NumPy have taken more processor time than compiling
+#: does: so many seconds for each 1000 characters of source, about. A function that another environment of the process
+#: has compiled is taken at once, and no longer source than this is compiled.
+PATIENCE, LONGEST = 0.2, 40_000
 
 #: Arrays of one kind that are kept to be used again: two of a step, and two that the caller may hold of the last one.
 SPARE = 4
@@ -96,14 +93,15 @@ class Choice:
     def find(self, setting: Dynamics, stage: bool, hint: bool) -> Program | None:
         """Return what the next step is to be done by; None for NumPy."""
         if not self._possible or not (self._wanted or self._spent > PATIENCE or any_loaded()):
-            return None
+            return None  # not even traced
         try:
             found = find(setting, stage, hint)
         except Untraceable:
             return None
         if self._wanted or found.loaded:
             return found
-        return found if self._spent > PATIENCE and len(found.source) <= LONGEST else None
+        length = len(found.source)
+        return found if length <= LONGEST and self._spent > PATIENCE * length / 1000 else None
 
     def waited(self, seconds: float) -> None:
         """Count the processor time of a step in NumPy."""

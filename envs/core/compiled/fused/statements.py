@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.compiled.fused.sorting import spare
 from theorybench.envs.core.compiled.graph import Node, Untraceable
 from theorybench.envs.core.compiled.ranges import Ranges
 
@@ -151,11 +150,8 @@ class Statements(ABC):
                 self.store(node.args[0], place)
                 width = node.shape[-1]
                 self.sorted.add(width)
-                extra = spare(width, node.dtype)
-                made = [f"{array} = {how}" for array, how in extra.items()]
-                self.scratch += [line for line in made if line not in self.scratch]
                 for row in range(node.size // width):
-                    self.line(f"sort_{width}({', '.join((name, str(row * width), *extra))})")
+                    self.line(f"sort_{width}({name}, {row * width})")
             else:
                 self._keeping.add(node.serial)
                 self.store(node, place)
