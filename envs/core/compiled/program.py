@@ -105,7 +105,7 @@ def folder() -> Path:
 
 def _load(text: str) -> Callable[..., tuple[bool, bool]]:
     """Make the function of a source, from a file that numba's cache can stand beside where one can be written."""
-    used = Path(__file__).with_name("fused").joinpath("memory.py").read_text()  # compiled in, too: the name tells
+    used = "".join(Path(__file__).with_name("fused").joinpath(name).read_text() for name in ("memory.py", "sorting.py"))
     name = f"theorybench_compiled_{hashlib.sha256((text + used).encode()).hexdigest()[:24]}"
     try:
         path = _written(folder() / f"{name}.py", text.replace("{options}", ", cache=True"))

@@ -1,11 +1,12 @@
 """Writes the source of the function that moves environments by one step each, from a traced setting."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.compiled.fused.sorting import sorting
+from theorybench.envs.core.compiled.fused.stages import stages
 from theorybench.envs.core.compiled.fused.statements import UNROLLED, StoredAt, Value, number
 from theorybench.envs.core.compiled.fused.writer import Writer
 from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
@@ -16,7 +17,8 @@ _HEAD = '''"""One step of many environments, written by theorybench.envs.core.co
 
 import numpy as np
 from numba import njit
-from theorybench.envs.core.compiled.fused.memory import copy_row, place, store_word
+from theorybench.envs.core.compiled.fused.memory import copy_row, place, scratch, store_word
+from theorybench.envs.core.compiled.fused.sorting import sort_rows
 
 
 @njit
@@ -59,8 +61,8 @@ def step({arguments}):
 
 
 #: Environments that are moved before those among them whose episodes ended begin again: few, so that what they show is
-#: still at hand.
-BLOCK = 256
+#: still at hand; fewer, but no less than these, where what is kept of each would take more than so many bytes.
+BLOCK, FEWEST, BYTES = 256, 16, 1 << 15
 
 
 def write(traced: Traced) -> str:
@@ -88,7 +90,6 @@ def write(traced: Traced) -> str:
     except RecursionError as error:
         raise Untraceable("too long a chain of operations") from error
     functions = "".join(_function(name, function) for name, function in sorted(traced.graph.functions.items()))
-    functions += "".join(sorting(width) + "\n\n" for width in sorted(source.writer.sorted))
     lines = "\n".join("    " + line for line in body)
     return _HEAD.format(options="{options}", functions=functions, arguments=", ".join(arguments), body=lines)
 
@@ -124,9 +125,9 @@ class _StepSource:
 
     def write(self) -> list[str]:
         writer, traced = self.writer, self.traced
-        with writer.block(f"for first in range(start, stop, {BLOCK}):"):
-            writer.line(f"last, count = min(first + {BLOCK}, stop), 0")
-            with writer.block("for i in range(first, last):"):
+        with writer.block("for first in range(start, stop, block):"):
+            writer.line("last, count = min(first + block, stop), 0")
+            with self._staged(traced.moving, "last - first", "first + k"):
                 whole = self._transition()
             if whole is not None:
                 size = self.widths["observations"]
@@ -139,16 +140,45 @@ class _StepSource:
                     writer.line(
                         f"copy_row(final_{name}, since * {width}, {name}, since * {width}, (last - since) * {width})"
                     )
-            with writer.block("for k in range(count):"):
-                writer.line("i = over[k]")
+            with self._staged(traced.beginning, "count", "over[k]"):
                 shown = self._begin()
             if not shown:
                 with writer.block("for k in range(count):"):
                     writer.line("i = over[k]")
                     self._placed(traced.fresh)
                     self._show(traced.before, traced.fresh, "observations")
-        made = [f"any_ended, beyond, over = False, np.zeros(1, np.bool_), np.empty({BLOCK}, np.int64)"]
-        return [*made, *writer.scratch, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
+        row = sum(each.size * each.dtype.itemsize for each in writer.scratch if each.staged)
+        block = BLOCK
+        while block > FEWEST and row * block > BYTES:
+            block //= 2
+        made = [f"block, any_ended, beyond = {block}, False, np.zeros(1, np.bool_)", f"over = scratch({block}, np.int64)"]
+        for each in writer.scratch:
+            made.append(f"{each.name} = scratch({each.size * (block if each.staged else 1)}, np.{each.dtype.name})")
+        return [*made, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
+
+    @contextlib.contextmanager
+    def _staged(self, roots: list[Node], count: str, row: str) -> Iterator[None]:
+        """Write a loop over environments, number k of which is the `row`, after loops for what is worked out before."""
+        writer = self.writer
+        outside = dict(writer.scopes[-1].known)
+        writer.staging = len(writer.scopes) - 1
+        for nodes in stages(self.traced.graph, roots):
+            with writer.block(f"for k in range({count}):"):
+                writer.line(f"i = {row}")
+                for node in nodes:
+                    if node.op != "sort":
+                        writer.keep(node)
+                places = {node: writer.scratched(node) for node in nodes if node.op == "sort"}
+                for node, place in places.items():
+                    writer.store(node.args[0], place)
+            for node, place in places.items():
+                writer.sort(node, place, count)
+                writer.place(node, place)
+        writer.staging = None
+        with writer.block(f"for k in range({count}):"):
+            writer.line(f"i = {row}")
+            yield
+        writer.scopes[-1].known = outside
 
     def _transition(self) -> str | None:
         """Write the action, and what is shown after it.

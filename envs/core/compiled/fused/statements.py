@@ -11,6 +11,8 @@ import numpy as np
 from theorybench.envs.core.compiled.graph import Node, Untraceable
 from theorybench.envs.core.compiled.ranges import Ranges
 
+#: Rows that are sorted at a time, at most: memory for rows has room for a multiple.
+ROWS = 16
 #: Arrays of at most so many elements are written out element by element, longer ones as loops.
 UNROLLED = 16
 #: And those of elements that take so many operations, all of them together.
@@ -33,6 +35,16 @@ class StoredAt(NamedTuple):
     name: str
     row: int  # elements of a row; 0 for no row
     offset: int = 0
+    index: str = "i"  # the number of the row
+
+
+class Scratch(NamedTuple):
+    """Memory of the function itself."""
+
+    name: str
+    size: int
+    dtype: np.dtype
+    staged: bool  # whether each environment of a block has memory of this size
 
 
 class Scope:
@@ -53,8 +65,8 @@ class Statements(ABC):
     """The statements of a function body, in nested scopes, and where arrays stand in memory."""
 
     def __init__(self, ranges: Ranges) -> None:
-        self.scopes, self.scratch = [Scope(False)], list[str]()
-        self.sorted = set[int]()  # how many elements are sorted, each by a function of its own
+        self.scopes, self.scratch = [Scope(False)], list[Scratch]()
+        self.staging: int | None = None  # the depth at which what is kept is known from now on; None: where it is kept
         self._names, self._keeping, self.ranges = itertools.count(), set[int](), ranges
 
     @abstractmethod
@@ -130,7 +142,7 @@ class Statements(ABC):
         at = self._sum(linear, place.offset)
         if not place.row:
             return at.text
-        start = "i" if place.row == 1 else f"i * {place.row}"
+        start = place.index if place.row == 1 else f"{place.index} * {place.row}"
         return start if at.number == 0 else f"{start} + {at.text}"
 
     def address(self, place: StoredAt, linear: int) -> str:
@@ -142,22 +154,31 @@ class Statements(ABC):
         known = self._known((id(node), "place"))
         if isinstance(known, StoredAt):
             return known
-        name = self.name("kept")
-        self.scratch.append(f"{name} = np.empty({max(node.size, 1)}, np.{node.dtype.name})")
-        place, target = StoredAt(name, 0), self.scopes[: self._floor + 1][-1]
+        place = self.scratched(node)
         with self.at(self._floor):
             if node.op == "sort":
                 self.store(node.args[0], place)
-                width = node.shape[-1]
-                self.sorted.add(width)
-                for row in range(node.size // width):
-                    self.line(f"sort_{width}({name}, {row * width})")
+                self.sort(node, place, "1")
             else:
                 self._keeping.add(node.serial)
                 self.store(node, place)
                 self._keeping.discard(node.serial)
-        target.known[id(node), "place"] = place
+        depth = self._floor if self.staging is None else self.staging
+        self.scopes[depth].known[id(node), "place"] = place
         return place
+
+    def scratched(self, node: Node) -> StoredAt:
+        """Return memory of this function for an array."""
+        name, size, staged = self.name("kept"), max(node.size, 1), self.staging is not None
+        if node.op == "sort" and not staged:
+            size += ROWS * node.shape[-1]
+        self.scratch.append(Scratch(name, size, node.dtype, staged))
+        return StoredAt(name, size, index="k") if staged else StoredAt(name, 0)
+
+    def sort(self, node: Node, place: StoredAt, count: str) -> None:
+        """Sort the rows of an array where it stands, of so many environments."""
+        width = node.shape[-1]
+        self.line(f"sort_rows({place.name}, {width}, {count} * {node.size // width})")
 
     def store(self, node: Node, place: StoredAt) -> None:
         """Write a whole array to a place."""
@@ -170,6 +191,8 @@ class Statements(ABC):
             self._store_words(*packed, node.size, place)
         elif node.op == "reshape":
             self.store(node.args[0], place)
+        elif node.op == "gather" and not node.attr and node.args[1].shape and self.run(node.args[0]) is not None:
+            self._store_rows(node, place)
         elif node.op == "concat" and all(n == 1 for n in node.shape[: node.attr]):
             for part in node.args:
                 self.store(part, place)
@@ -185,6 +208,27 @@ class Statements(ABC):
             self.write_element(node, place)
         else:
             self._store_each(node, place)
+
+    def _store_rows(self, node: Node, place: StoredAt) -> None:
+        """Write rows of what follows each other in memory."""
+        (source, index), run = node.args, self.run(node.args[0])
+        assert run is not None
+        count = node.size // max(index.size, 1)
+
+        def written(at: tuple[Value, ...], linear: Value) -> None:
+            start = self._scaled(self.index(index, at, source.shape[0]), count)
+            first = start if run[1].number == 0 else Value(f"({start.text} + {run[1].text})")
+            into = self._at(place, self._scaled(linear, count))
+            self.line(f"copy_row({place.name}, {into}, {run[0].name}, {self._at(run[0], first)}, {count})")
+
+        if self.unrolls(index):
+            for at in np.ndindex(*index.shape):
+                written(tuple(map(number, at)), number(self._flat(index.shape, at)))
+            return
+        name = self.name("j")
+        with self.block(f"for {name} in range({index.size}):", loop=True) as depth:
+            each = Value(name, depth)
+            written(self._divided(each, index.shape), each)
 
     def _store_words(self, words: Node, skipped: int, size: int, place: StoredAt) -> None:
         """Write bytes of int64 words, a word at a time."""

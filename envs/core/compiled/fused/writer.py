@@ -196,7 +196,11 @@ class Writer(Statements):
             if len(known) == len(values):  # numba refuses constants that overflow
                 whole = known[0] if node.op == "cast" else _whole(node.op, *known)
                 return self._const(self.graph.const((whole + 2**63) % 2**64 - 2**63, (), np.int64), ())
-        return self.assign(computed(node, [value.text for value in values]), *values)
+        texts = [value.text for value in values]
+        if node.op == "clip":  # in two steps, neither of which branches
+            larger = self.assign(f"{texts[0]} if {texts[0]} > {texts[1]} else {texts[1]}", *values)
+            return self.assign(_typed(f"{larger.text} if {larger.text} < {texts[2]} else {texts[2]}", node.dtype), larger)
+        return self.assign(computed(node, texts), *values)
 
 
 #: Operations that are not worked out again for each reader.
@@ -232,8 +236,7 @@ def computed(node: Node, values: list[str]) -> str:
         if op in ("lshift", "rshift") and node.args[1].op != "const":
             beyond = "0" if op == "lshift" else f"(-1 if {values[0]} < 0 else 0)"
             text = f"np.int64({values[0]}) {SIGNS[op]} {values[1]} if 0 <= {values[1]} < 64 else {beyond}"
-        small = dtype.kind == "i" and dtype.itemsize < 8
-        return f"np.{dtype.name}({text})" if small else text
+        return _typed(text, dtype)
     if op == "call":
         return f"{node.attr}({values[0]})"
     if op == "cast":
@@ -243,7 +246,6 @@ def computed(node: Node, values: list[str]) -> str:
         "where": f"{b} if {a} else {c}",
         "minimum": f"{a} if {a} < {b} else {b}",
         "maximum": f"{a} if {a} > {b} else {b}",
-        "clip": f"({a} if {a} < {c} else {c}) if {a} > {b} else ({b} if {b} < {c} else {c})",
         "neg": f"-{a}",
         "invert": f"~{a}",
         "not": f"not {a}",
@@ -251,8 +253,12 @@ def computed(node: Node, values: list[str]) -> str:
     }
     if op not in texts:
         raise Untraceable(f"the operation {op}")
-    small = dtype.kind == "i" and dtype.itemsize < 8
-    return f"np.{dtype.name}({texts[op]})" if small else texts[op]
+    return _typed(texts[op], dtype)
+
+
+def _typed(text: str, dtype: np.dtype) -> str:
+    """Write arithmetic on integers, which numba does with 64 bits, as what is of their own type."""
+    return f"np.{dtype.name}({text})" if dtype.kind == "i" and dtype.itemsize < 8 else text
 
 
 def _cast(text: str, dtype: np.dtype, old: np.dtype | None = None) -> str:
@@ -283,6 +289,8 @@ def _read(roots: list[Node]) -> tuple[set[int], dict[int, int]]:
             below = [visit(arg) for arg in node.args]
             for serial in {arg.serial for arg in node.args}:
                 readers[serial] += 1
+            if node.op in ("gather", "along") and node.shape:  # indices are worked out in a loop without look-ups
+                readers[node.args[1].serial] += 1
             apart = node.op in ("input", "table", "sort") or not node.shape  # numbers are worked out before loops
             work[node.serial] = 0 if apart else sum(below) + (node.op in _COMPUTED) + KEPT * (node.op == "call")
         return work[node.serial]
