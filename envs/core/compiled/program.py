@@ -67,15 +67,17 @@ def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
     Raises:
         Untraceable: its dynamics do what the tracer does not know.
     """
-    from theorybench.envs.core.compiled.fused.source import searched, write  # what few steps do without
+    from theorybench.envs.core.compiled.fused.source import write  # what few steps do without
     from theorybench.envs.core.compiled.trace import trace
 
     held = setting.__dict__.setdefault("_programs", {})
     if (stage, hint) not in held:
         try:
             traced = trace(setting, stage, hint)
-            tables = [traced.graph.packed(number) for number in range(len(traced.graph.tables))]
-            tables += [guide(traced.graph.tables[number]) for number in searched(traced)]
+            graph = traced.graph
+            packed = [graph.packed(number) for number in range(len(graph.tables))]
+            tables = [table for table, _ in packed] + [values for _, values in packed if values is not None]
+            tables += [guide(graph.tables[number]) for number in sorted(graph.searched)]
             held[stage, hint] = Program(write(traced), tuple(tables), traced.legal is not None)
         except Untraceable as error:
             held[stage, hint] = error

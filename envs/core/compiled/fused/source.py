@@ -84,26 +84,16 @@ def write(traced: Traced) -> str:
     arguments = ["start", "stop", "actions", "rewards", "terminated", *(["invalid"] if traced.legal else []), *shown]
     arguments += [*(f"final_{name}" for name in shown), *(f"state{i}" for i in range(len(traced.held)))]
     arguments += ["mixed", "episodes", "keys", "steps", "stage", "hint", "world"]
-    arguments += [*(f"table{i}" for i in range(len(traced.graph.tables))), *(f"guide{i}" for i in searched(traced))]
+    graph = traced.graph
+    arguments += [*(f"table{i}" for i in range(len(graph.tables))), *(f"values{i}" for i in graph.coded)]
+    arguments += [f"guide{i}" for i in sorted(graph.searched)]
     try:
         body = source.write()
     except RecursionError as error:
         raise Untraceable("too long a chain of operations") from error
-    functions = "".join(_function(name, function) for name, function in sorted(traced.graph.functions.items()))
+    functions = "".join(_function(name, function) for name, function in sorted(graph.functions.items()))
     lines = "\n".join("    " + line for line in body)
     return _HEAD.format(options="{options}", functions=functions, arguments=", ".join(arguments), body=lines)
-
-
-def searched(traced: Traced) -> list[int]:
-    """Return the numbers of the tables in which places are searched."""
-    found, seen, left = set[int](), set[int](), traced.roots
-    while left:
-        node = left.pop()
-        if node.serial not in seen:
-            seen.add(node.serial)
-            left += node.args
-            found |= {node.args[0].attr} if node.op == "search" and node.args[0].op == "table" else set()
-    return sorted(found)
 
 
 def _function(name: str, function: Callable[[Any], Any]) -> str:
@@ -151,10 +141,17 @@ class _StepSource:
         block = BLOCK
         while block > FEWEST and row * block > BYTES:
             block //= 2
-        made = [f"block, any_ended, beyond = {block}, False, np.zeros(1, np.bool_)", f"over = scratch({block}, np.int64)"]
-        for each in writer.scratch:
-            made.append(f"{each.name} = scratch({each.size * (block if each.staged else 1)}, np.{each.dtype.name})")
-        return [*made, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
+        made = [
+            ("over", block, "int64"),
+            *((s.name, s.size * (block if s.staged else 1), s.dtype) for s in writer.scratch),
+        ]
+        memory = [f"{name} = scratch({size}, np.{dtype})" for name, size, dtype in made]
+        return [
+            f"block, any_ended, beyond = {block}, False, np.zeros(1, np.bool_)",
+            *memory,
+            *writer.scopes[0].lines,
+            "return any_ended, beyond[0]",
+        ]
 
     @contextlib.contextmanager
     def _staged(self, roots: list[Node], count: str, row: str) -> Iterator[None]:

@@ -5,10 +5,7 @@ ahead a few hundred instructions only. So what it waits for stands in short loop
 time is much faster than sorting one.
 """
 
-from theorybench.envs.core.compiled.graph import Graph, Node
-
-#: Tables of so many bytes are not at hand.
-FAR = 1 << 18
+from theorybench.envs.core.compiled.graph import FAR, Graph, Node
 
 
 def stages(graph: Graph, roots: list[Node]) -> list[list[Node]]:
@@ -24,34 +21,39 @@ def stages(graph: Graph, roots: list[Node]) -> list[list[Node]]:
     varies, level, parts = set[int](), dict[int, int](), dict[int, list[Node]]()
     many = False
     for node in nodes:
-        if node.op == "input" or any(arg.serial in varies for arg in node.args):
+        if node.op == "input" or any(arg.serial in varies for arg in _read(node)):
             varies.add(node.serial)
         if node.serial not in varies:
             level[node.serial] = 0
             continue
-        before = max((level[arg.serial] for arg in node.args), default=0)
+        before = max((level[arg.serial] for arg in _read(node)), default=0)
         barrier = node.op == "sort" or (node.op == "gather" and not node.shape and _far(graph, node.args[0]))
         level[node.serial] = before + barrier
-        many = many or barrier or (node.op == "call" and node.size > 1)
         if barrier or (node.op == "call" and not node.shape):
             parts.setdefault(before, []).append(node)
+            many = many or barrier or len(parts[before]) > 1
     last = max(level.values(), default=0)
     return [parts[number] for number in sorted(parts) if number < max(last, 1)] if many else []
 
 
 def _below(roots: list[Node]) -> dict[int, Node]:
-    """Return all nodes that others are made of, by their serials."""
+    """Return the nodes that others are made of in any case, by their serials."""
     found, left = dict[int, Node](), list(roots)
     while left:
         node = left.pop()
         if node.serial not in found:
             found[node.serial] = node
-            left += node.args
+            left += _read(node)
     return found
+
+
+def _read(node: Node) -> tuple[Node, ...]:
+    """Return the arguments of a node that are read in any case."""
+    return (node.args[0], node.args[2]) if node.op == "branch" else node.args
 
 
 def _far(graph: Graph, node: Node) -> bool:
     """Return whether an element of a node is read from a large table."""
     while node.op in ("reshape", "slice", "gather"):
         node = node.args[0]
-    return node.op == "table" and graph.packed(node.attr).nbytes >= FAR
+    return node.op == "table" and graph.packed(node.attr)[0].nbytes >= FAR

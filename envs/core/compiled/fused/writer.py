@@ -54,11 +54,13 @@ class Writer(Statements):
 
     def unpacked(self, table: Node) -> bool:
         """Return whether a table is read in its own type."""
-        return self.graph.packed(table.attr).dtype == table.dtype
+        return self.graph.packed(table.attr)[0].dtype == table.dtype
 
     def _table(self, node: Node, indices: tuple[Value, ...]) -> Value:
         linear = self._linear(node.shape, indices)
         text = self._text(StoredAt(f"table{node.attr}", 0), linear)
+        if self.graph.packed(node.attr)[1] is not None:
+            return self.assign(f"values{node.attr}[np.uint64({text})]", linear)
         return self.assign(text if self.unpacked(node) else f"np.{node.dtype.name}({text})", linear)
 
     def _scalar(self, node: Node, indices: tuple[Value, ...]) -> Value:
@@ -167,7 +169,7 @@ class Writer(Statements):
         first = self.element(source, (*indices, number(0)))
         value = self.assign(first.text, first, *indices)
         with self.at(value.depth):
-            if width <= UNROLLED:
+            if self.unrolls(source):
                 for at in range(1, width):
                     self._reduced(node.attr, value, self.element(source, (*indices, number(at))))
             else:
@@ -198,8 +200,9 @@ class Writer(Statements):
                 return self._const(self.graph.const((whole + 2**63) % 2**64 - 2**63, (), np.int64), ())
         texts = [value.text for value in values]
         if node.op == "clip":  # in two steps, neither of which branches
-            larger = self.assign(f"{texts[0]} if {texts[0]} > {texts[1]} else {texts[1]}", *values)
-            return self.assign(_typed(f"{larger.text} if {larger.text} < {texts[2]} else {texts[2]}", node.dtype), larger)
+            a, low, high = texts
+            a = self.assign(f"{a} if {a} > {low} else {low}", *values).text
+            return self.assign(_typed(f"{a} if {a} < {high} else {high}", node.dtype), *values)
         return self.assign(computed(node, texts), *values)
 
 
