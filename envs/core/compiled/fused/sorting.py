@@ -1,6 +1,6 @@
-"""Sorts the rows of an array, several rows at a time: a network compares whole vectors, and nothing branches.
+"""Sorts rows of integers, several rows at a time: a network compares whole vectors, and nothing branches.
 
-Called from Python `sort_rows` is the Python that stands here; numba compiles what `overload` gives.
+Called from Python `sort_beside` is the Python that stands here; numba compiles what `overload` gives.
 """
 
 import functools
@@ -33,64 +33,78 @@ def network(width: int) -> Iterator[tuple[int, int]]:
         part *= 2
 
 
-def sort_rows(a, width, count):  # type: ignore[no-untyped-def]
-    """Sort each of the first `count` rows of `width` integers; rows up to a multiple of `ROWS` may be sorted, too."""
-    a[: count * width].reshape(count, width).sort(axis=1)
+def network_for(width: int, first: int, last: int) -> list[tuple[int, int, bool, bool]]:
+    """Return the comparisons that elements first..last - 1 need, and whether the smaller and the larger are read."""
+    wanted, found = set(range(first, last)), []
+    for i, j in reversed(list(network(width))):
+        if i in wanted or j in wanted:
+            found.append((i, j, i in wanted, j in wanted))
+            wanted |= {i, j}
+    return found[::-1]
 
 
-@overload(sort_rows, prefer_literal=True)
-def _sort_rows(a, width, count):  # type: ignore[no-untyped-def]
-    if isinstance(width, types.IntegerLiteral) and width.literal_value <= NETWORK:
-        sort = _sorting(width.literal_value)
-        return lambda a, width, count: sort(a, count)
+def sort_beside(a, width, first, last, start, stride, count):  # type: ignore[no-untyped-def]
+    """Sort `count` rows of `width` integers that stand side by side: element e of row k at start + e * stride + k.
 
-    def inserted(a, width, count):  # type: ignore[no-untyped-def]
-        for row in range(count):
-            start = row * width
-            for i in range(start + 1, start + width):
-                x, j = a[i], i - 1
-                while j >= start and a[j] > x:
-                    a[j + 1] = a[j]
+    Elements first..last - 1 of each are then in their places, the others anywhere. What stands where further rows would
+    stand may be sorted, too, up to a multiple of `ROWS`.
+    """
+    rows = a[start : start + width * stride].reshape(width, stride)[:, :count]
+    rows.sort(axis=0)
+
+
+@overload(sort_beside, prefer_literal=True)
+def _sort_beside(a, width, first, last, start, stride, count):  # type: ignore[no-untyped-def]
+    known = [each.literal_value for each in (width, first, last) if isinstance(each, types.IntegerLiteral)]
+    if len(known) == 3 and known[0] <= NETWORK:
+        sort = _sorting(*known)
+        return lambda a, width, first, last, start, stride, count: sort(a, start, stride, count)
+
+    def inserted(a, width, first, last, start, stride, count):  # type: ignore[no-untyped-def]
+        for k in range(start, start + count):
+            for i in range(1, width):
+                x, j = a[k + i * stride], i - 1
+                while j >= 0 and a[k + j * stride] > x:
+                    a[k + (j + 1) * stride] = a[k + j * stride]
                     j -= 1
-                a[j + 1] = x
+                a[k + (j + 1) * stride] = x
 
     return inserted
 
 
 @functools.cache
-def _sorting(width: int) -> Any:
+def _sorting(width: int, first: int, last: int) -> Any:
     """Make the function that sorts rows of a width."""
 
     @intrinsic
-    def sort(typing, array, count):  # type: ignore[no-untyped-def]
+    def sort(typing, array, start, stride, count):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-            kind = context.get_data_type(array.dtype)
+            whole, start, stride, count = arguments
+            data = context.make_array(signature.args[0])(context, builder, whole).data
+            kind, index = context.get_data_type(array.dtype), start.type
             rows = min(ROWS, _BYTES * 8 // kind.width)
-            vector, index = ir.VectorType(kind, rows), arguments[1].type
-            pick = {
-                name: cgutils.get_or_insert_function(
+            vector = ir.VectorType(kind, rows)
+            smaller, larger = (
+                cgutils.get_or_insert_function(
                     builder.module, ir.FunctionType(vector, [vector] * 2), f"llvm.{name}.v{rows}i{kind.width}"
                 )
                 for name in ("smin", "smax")
-            }
-            ends = index(0), arguments[1], index(rows)
-            with cgutils.for_range_slice(builder, *ends, intp=index) as (first, _):
-                held, start = [], builder.gep(data, [builder.mul(first, index(width))])
-                places = [[builder.gep(start, [index(r * width + e)]) for r in range(rows)] for e in range(width)]
-                for each in places:
-                    value = ir.Constant(vector, ir.Undefined)
-                    for row, place in enumerate(each):
-                        value = builder.insert_element(value, builder.load(place), ir.IntType(32)(row))
-                    held.append(value)
-                for i, j in network(width):
+            )
+            ends = start, builder.add(start, count), index(rows)
+            with cgutils.for_range_slice(builder, *ends, intp=index) as (row, _):
+                places = [builder.add(row, builder.mul(stride, index(e))) for e in range(width)]
+                pointers = [builder.bitcast(builder.gep(data, [at]), vector.as_pointer()) for at in places]
+                held = [builder.load(pointer, align=kind.width // 8) for pointer in pointers]
+                for i, j, small, large in network_for(width, first, last):
                     pair = held[i], held[j]
-                    held[i], held[j] = builder.call(pick["smin"], pair), builder.call(pick["smax"], pair)
-                for value, each in zip(held, places, strict=True):
-                    for row, place in enumerate(each):
-                        builder.store(builder.extract_element(value, ir.IntType(32)(row)), place)
+                    if small:
+                        held[i] = builder.call(smaller, pair)
+                    if large:
+                        held[j] = builder.call(larger, pair)
+                for at in range(first, last):
+                    builder.store(held[at], pointers[at], align=kind.width // 8)
             return context.get_dummy_value()
 
-        return types.void(array, types.intp), generate
+        return types.void(array, *[types.intp] * 3), generate
 
     return sort

@@ -18,7 +18,7 @@ _HEAD = '''"""One step of many environments, written by theorybench.envs.core.co
 import numpy as np
 from numba import njit
 from theorybench.envs.core.compiled.fused.memory import copy_row, place, scratch, store_word
-from theorybench.envs.core.compiled.fused.sorting import sort_rows
+from theorybench.envs.core.compiled.fused.sorting import sort_beside
 
 
 @njit
@@ -63,6 +63,8 @@ def step({arguments}):
 #: Environments that are moved before those among them whose episodes ended begin again: few, so that what they show is
 #: still at hand; fewer, but no less than these, where what is kept of each would take more than so many bytes.
 BLOCK, FEWEST, BYTES = 256, 16, 1 << 15
+#: What is not worked out element by element.
+_JOINED = ("concat", "put")
 
 
 def write(traced: Traced) -> str:
@@ -159,23 +161,35 @@ class _StepSource:
         writer = self.writer
         outside = dict(writer.scopes[-1].known)
         writer.staging = len(writer.scopes) - 1
+        head = f"i = {row}"
         for nodes in stages(self.traced.graph, roots):
+            arrays = list[Node]()
+            for node in nodes:
+                if node.op == "sort":
+                    self._beside(node, arrays)
             with writer.block(f"for k in range({count}):"):
-                writer.line(f"i = {row}")
-                for node in nodes:
-                    if node.op != "sort":
+                writer.line(head)
+                for node in (*nodes, *arrays):
+                    if not node.shape or node.op in _JOINED:
                         writer.keep(node)
-                places = {node: writer.scratched(node) for node in nodes if node.op == "sort"}
-                for node, place in places.items():
-                    writer.store(node.args[0], place)
-            for node, place in places.items():
-                writer.sort(node, place, count)
-                writer.place(node, place)
+            for node in arrays:
+                if node.op not in _JOINED:
+                    writer.keep_beside(node, count, head)
         writer.staging = None
         with writer.block(f"for k in range({count}):"):
-            writer.line(f"i = {row}")
+            writer.line(head)
             yield
         writer.scopes[-1].known = outside
+
+    def _beside(self, node: Node, found: list[Node]) -> None:
+        """Add to what is found the arrays that have to be kept for one that is sorted, and that one."""
+        if node in found or not node.shape or self.writer.placed(node):
+            return
+        if node.op not in _JOINED:
+            for arg in node.args:
+                self._beside(arg, found)
+        if node.op in ("sort", *_JOINED) or self.writer.kept(node):
+            found.append(node)
 
     def _transition(self) -> str | None:
         """Write the action, and what is shown after it.

@@ -11,7 +11,7 @@ import numpy as np
 from theorybench.envs.core.compiled.graph import Node, Untraceable
 from theorybench.envs.core.compiled.ranges import Ranges
 
-#: Rows that are sorted at a time, at most: memory for rows has room for a multiple.
+#: Rows that are sorted at a time, at most; memory has room for a multiple.
 ROWS = 16
 #: Arrays of at most so many elements are written out element by element, longer ones as loops.
 UNROLLED = 16
@@ -36,6 +36,7 @@ class StoredAt(NamedTuple):
     row: int  # elements of a row; 0 for no row
     offset: int = 0
     index: str = "i"  # the number of the row
+    stride: str = ""  # how far apart the elements of one environment stand, those of others being between; "" for 1
 
 
 class Scratch(NamedTuple):
@@ -76,6 +77,10 @@ class Statements(ABC):
     @abstractmethod
     def unpacked(self, table: Node) -> bool:
         """Return whether a table is read in its own type."""
+
+    @abstractmethod
+    def wanted(self, node: Node) -> tuple[int, int]:
+        """Return from which column on, and before which one, a sorted array is read."""
 
     @abstractmethod
     def unrolls(self, node: Node) -> bool:
@@ -130,6 +135,10 @@ class Statements(ABC):
         """Say where an array stands from now on; None for nowhere."""
         self.scopes[-1].known[id(node), "place"] = place or "gone"
 
+    def placed(self, node: Node) -> bool:
+        """Return whether an array stands in memory."""
+        return isinstance(self._known((id(node), "place")), StoredAt)
+
     def _load(self, node: Node, place: StoredAt, indices: tuple[Value, ...]) -> Value:
         linear = self._linear(node.shape, indices)
         return self.assign(self._text(place, linear), linear)
@@ -140,6 +149,8 @@ class Statements(ABC):
     def _at(self, place: StoredAt, linear: Value) -> str:
         """Return where an element of a place stands."""
         at = self._sum(linear, place.offset)
+        if place.stride:
+            return f"{at.text} * {place.stride} + {place.index}"
         if not place.row:
             return at.text
         start = place.index if place.row == 1 else f"{place.index} * {place.row}"
@@ -154,11 +165,15 @@ class Statements(ABC):
         known = self._known((id(node), "place"))
         if isinstance(known, StoredAt):
             return known
-        place = self.scratched(node)
+        size, staged = max(node.size, 1), self.staging is not None
+        if node.op == "sort":
+            place = self._memory(node, size * ROWS, False, index="0", stride=str(ROWS))
+        else:
+            place = self._memory(node, size, staged, row=size, index="k") if staged else self._memory(node, size, False)
         with self.at(self._floor):
             if node.op == "sort":
-                self.store(node.args[0], place)
-                self.sort(node, place, "1")
+                self._store_each(node.args[0], place)
+                self._sort_rows(node, place, "1")
             else:
                 self._keeping.add(node.serial)
                 self.store(node, place)
@@ -167,18 +182,45 @@ class Statements(ABC):
         self.scopes[depth].known[id(node), "place"] = place
         return place
 
-    def scratched(self, node: Node) -> StoredAt:
-        """Return memory of this function for an array."""
-        name, size, staged = self.name("kept"), max(node.size, 1), self.staging is not None
-        if node.op == "sort" and not staged:
-            size += ROWS * node.shape[-1]
-        self.scratch.append(Scratch(name, size, node.dtype, staged))
-        return StoredAt(name, size, index="k") if staged else StoredAt(name, 0)
+    def keep_beside(self, node: Node, count: str, head: str) -> None:
+        """Write an array of many environments, each element of all of them side by side, which numba does at a time.
 
-    def sort(self, node: Node, place: StoredAt, count: str) -> None:
-        """Sort the rows of an array where it stands, of so many environments."""
-        width = node.shape[-1]
-        self.line(f"sort_rows({place.name}, {width}, {count} * {node.size // width})")
+        Args:
+            node: the array.
+            count: of the environments.
+            head: what says which environment number k is.
+        """
+        place = self._memory(node, node.size, True, index="k", stride="block")
+        self._keeping.add(node.serial)
+        self._store_beside(node.args[0] if node.op == "sort" else node, place, (), count, head)
+        self._keeping.discard(node.serial)
+        if node.op == "sort":
+            self._sort_rows(node, place, count)
+        self.place(node, place)
+
+    def _store_beside(self, node: Node, place: StoredAt, at: tuple[Value, ...], count: str, head: str) -> None:
+        if len(at) == len(node.shape):
+            with self.block(f"for k in range({count}):"):
+                self.line(head)
+                value = self.element(node, at)
+                self.line(f"{self._text(place, self._linear(node.shape, at))} = {value.text}")
+            return
+        name = self.name("j")
+        with self.block(f"for {name} in range({node.shape[len(at)]}):", loop=True) as depth:
+            self._store_beside(node, place, (*at, Value(name, depth)), count, head)
+
+    def _memory(self, node: Node, size: int, staged: bool, **options: Any) -> StoredAt:
+        """Return memory of this function for an array."""
+        name = self.name("kept")
+        self.scratch.append(Scratch(name, size, node.dtype, staged))
+        return StoredAt(name, **{"row": 0, **options})
+
+    def _sort_rows(self, node: Node, place: StoredAt, count: str) -> None:
+        """Sort the rows of an array of so many environments where they stand."""
+        width, (first, last) = node.shape[-1], self.wanted(node)
+        for row in range(0, node.size, width):
+            start = f"{row} * {place.stride}, {place.stride}, {count}"
+            self.line(f"sort_beside({place.name}, {width}, {first}, {last}, {start})")
 
     def store(self, node: Node, place: StoredAt) -> None:
         """Write a whole array to a place."""
@@ -248,7 +290,7 @@ class Statements(ABC):
     def run(self, node: Node) -> tuple[StoredAt, Value] | None:
         """Return where the elements of a node follow each other in memory, and the place of the first; or None."""
         place = self._known((id(node), "place"))
-        if isinstance(place, StoredAt):
+        if isinstance(place, StoredAt) and not place.stride:
             return place, number(0)
         if place is not None:
             return None

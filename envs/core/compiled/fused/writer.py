@@ -20,7 +20,11 @@ class Writer(Statements):
     def __init__(self, graph: Graph, roots: list[Node]) -> None:
         super().__init__(Ranges(graph))
         self.graph = graph
-        self._shared, self._work = _read(roots)
+        self._shared, self._work, self._wanted = _read(roots)
+
+    def wanted(self, node: Node) -> tuple[int, int]:
+        """Return from which column on, and before which one, a sorted array is read."""
+        return self._wanted[node.serial]
 
     def unrolls(self, node: Node) -> bool:
         """Return whether an array is written out element by element."""
@@ -37,14 +41,14 @@ class Writer(Statements):
             raise Untraceable("what a step has overwritten")
         if isinstance(place, StoredAt):
             value = self._load(node, place, indices)
-        elif self._kept(node):
+        elif self.kept(node):
             value = self._load(node, self.keep(node), indices)
         else:
             value = getattr(self, f"_{node.op}", self._computed)(node, indices)
         self.scopes[value.depth if value.depth > self._floor else self._floor].known[key] = value
         return value
 
-    def _kept(self, node: Node) -> bool:
+    def kept(self, node: Node) -> bool:
         """Return whether an array is worked out as a whole, and kept, where one of its elements is asked for."""
         shared = node.op in _COMPUTED and node.serial in self._shared and not self.unrolls(node)
         return shared and node.serial not in self._keeping
@@ -280,9 +284,15 @@ def _whole(op: str, a: int, b: int) -> int:
     return {"add": a + b, "sub": a - b, "mul": a * b}[op]
 
 
-def _read(roots: list[Node]) -> tuple[set[int], dict[int, int]]:
-    """Return the serials of nodes that several others read and that are worth keeping, and the work for each node."""
+def _read(roots: list[Node]) -> tuple[set[int], dict[int, int], dict[int, tuple[int, int]]]:
+    """Return what is known of nodes by their serials.
+
+    Returns:
+        Those that several others read and that are worth keeping; the work for each; the columns of what is sorted that
+        are read.
+    """
     readers: Counter[int] = Counter()
+    wanted: dict[int, tuple[int, int]] = {}
     work: dict[int, int] = {}
     held: dict[int, Node] = {}
 
@@ -292,6 +302,13 @@ def _read(roots: list[Node]) -> tuple[set[int], dict[int, int]]:
             below = [visit(arg) for arg in node.args]
             for serial in {arg.serial for arg in node.args}:
                 readers[serial] += 1
+            for arg in node.args:
+                if arg.op == "sort":
+                    first, last = 0, arg.shape[-1]
+                    if node.op == "slice":
+                        first, last = node.attr[0][-1], node.attr[0][-1] + node.attr[1][-1] * (node.shape[-1] - 1) + 1
+                    low, high = wanted.get(arg.serial, (first, last))
+                    wanted[arg.serial] = min(first, low), max(last, high)
             if node.op in ("gather", "along") and node.shape:  # indices are worked out in a loop without look-ups
                 readers[node.args[1].serial] += 1
             apart = node.op in ("input", "table", "sort") or not node.shape  # numbers are worked out before loops
@@ -300,4 +317,5 @@ def _read(roots: list[Node]) -> tuple[set[int], dict[int, int]]:
 
     for root in roots:
         visit(root)
-    return {serial for serial, count in readers.items() if count > 1 and work[serial] >= KEPT}, work
+    shared = {serial for serial, count in readers.items() if count > 1 and work[serial] >= KEPT}
+    return shared, work, wanted

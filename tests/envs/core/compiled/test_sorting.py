@@ -5,14 +5,8 @@ import pytest
 
 numba = pytest.importorskip("numba")
 
-from theorybench.envs.core.compiled.fused.sorting import NETWORK, network, sort_rows  # noqa: E402  # it imports numba
+from theorybench.envs.core.compiled.fused.sorting import NETWORK, network, network_for, sort_beside  # noqa: E402
 from theorybench.envs.core.compiled.fused.statements import ROWS  # noqa: E402
-
-
-def rows(width, count, dtype, seed=0):
-    """Draw rows, and room for as many as may be sorted at a time."""
-    high = min(100, np.iinfo(dtype).max)
-    return np.random.default_rng(seed).integers(-high, high, size=(count + ROWS) * width).astype(dtype)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 6, 8, 11, 16, 36, NETWORK, NETWORK + 1])
@@ -25,20 +19,30 @@ def test_comparisons_of_a_network_sort(width):
         assert held == expected
 
 
-@pytest.mark.parametrize("width, dtype", [(1, np.int64), (5, np.int32), (16, np.int8), (9, np.int64), (41, np.int64)])
-def test_rows_are_sorted_and_those_far_behind_left_alone(width, dtype):
+@pytest.mark.parametrize(
+    "width, first, last, dtype",
+    [(1, 0, 1, np.int64), (5, 0, 5, np.int32), (16, 3, 9, np.int8), (9, 8, 9, np.int64), (41, 0, 41, np.int64)],
+)
+def test_rows_that_stand_side_by_side_are_sorted_and_nothing_else(width, first, last, dtype):
     assert (width > NETWORK) == (width == 41)
-    compiled = numba.njit(lambda array, count: sort_rows(array, width, count))
+    stride = 2 * ROWS
+
+    def python(array, count):
+        sort_beside(array, width, first, last, 3, stride, count)
+
+    compiled = numba.njit(python)
     for count in (0, 1, 7, 16, 19):
-        array = rows(width, count, dtype, count)
-        whole = array.reshape(-1, width)
-        expected, last = np.sort(whole[:count], axis=1), whole[-1].copy()
-        written = array.copy()
-        sort_rows(written, width, count)
-        assert np.array_equal(written[: count * width].reshape(-1, width), expected)
-        compiled(array, count)
-        assert np.array_equal(whole[:count], expected) and np.array_equal(whole[-1], last)
+        high = min(100, np.iinfo(dtype).max)
+        array = np.random.default_rng(count).integers(-high, high, size=3 + width * stride + 5).astype(dtype)
+        expected = np.sort(array[3:-5].reshape(width, stride)[:, :count], axis=0)[first:last]
+        ends = array[:3].tolist() + array[-5:].tolist()
+        for function in (python, compiled):
+            written = array.copy()
+            function(written, count)
+            assert np.array_equal(written[3:-5].reshape(width, stride)[first:last, :count], expected)
+            assert written[:3].tolist() + written[-5:].tolist() == ends
 
 
-def test_networks_are_as_short_as_batchers():
+def test_networks_are_as_short_as_batchers_and_shorter_where_less_is_asked_for():
     assert [len(list(network(width))) for width in (1, 2, 4, 8, 16)] == [0, 1, 5, 19, 63]
+    assert len(network_for(16, 0, 16)) == 63 and len(network_for(16, 0, 1)) == 15
