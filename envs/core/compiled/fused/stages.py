@@ -29,7 +29,7 @@ def stages(graph: Graph, roots: list[Node]) -> list[list[Node]]:
         before = max((level[arg.serial] for arg in _read(node)), default=0)
         barrier = node.op == "sort" or (node.op == "gather" and not node.shape and _far(graph, node.args[0]))
         level[node.serial] = before + barrier
-        if barrier or (node.op == "call" and not node.shape):
+        if barrier or (not node.shape and _slow(node)):
             parts.setdefault(before, []).append(node)
             many = many or barrier or len(parts[before]) > 1
     last = max(level.values(), default=0)
@@ -50,6 +50,11 @@ def _below(roots: list[Node]) -> dict[int, Node]:
 def _read(node: Node) -> tuple[Node, ...]:
     """Return the arguments of a node that are read in any case."""
     return (node.args[0], node.args[2]) if node.op == "branch" else node.args
+
+
+def _slow(node: Node) -> bool:
+    """Return whether an operation takes many cycles: a draw, or a division by what is not fixed."""
+    return node.op == "call" or (node.op in ("floordiv", "mod") and node.args[1].op != "const")
 
 
 def _far(graph: Graph, node: Node) -> bool:

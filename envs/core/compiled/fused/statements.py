@@ -13,8 +13,8 @@ from theorybench.envs.core.compiled.ranges import Ranges
 
 #: Rows that are sorted at a time, at most; memory has room for a multiple.
 ROWS = 16
-#: Arrays of at most so many elements are written out element by element, longer ones as loops.
-UNROLLED = 16
+#: Arrays of at most so many elements, or words of bytes, are written out one by one, longer ones as loops.
+UNROLLED, UNROLLED_WORDS = 16, 8
 #: And those of elements that take so many operations, all of them together.
 WRITTEN = 64
 #: Arrays of more elements that are read twice and take this many operations are kept.
@@ -77,6 +77,10 @@ class Statements(ABC):
     @abstractmethod
     def unpacked(self, table: Node) -> bool:
         """Return whether a table is read in its own type."""
+
+    @abstractmethod
+    def constant(self, node: Node, at: tuple[Value, ...]) -> Value | None:
+        """Return an element of a small table of integers, if it is known which one."""
 
     @abstractmethod
     def wanted(self, node: Node) -> tuple[int, int]:
@@ -273,19 +277,21 @@ class Statements(ABC):
             written(self._divided(each, index.shape), each)
 
     def _store_words(self, words: Node, skipped: int, size: int, place: StoredAt) -> None:
-        """Write bytes of int64 words, a word at a time."""
-        first, whole = skipped // 8, size // 8
-        if whole > UNROLLED:
+        """Write bytes of words of 4 or 8 bytes, a word at a time."""
+        width = words.dtype.itemsize
+        first, whole = skipped // width, size // width
+        if whole > UNROLLED_WORDS:
             name = self.name("j")
             with self.block(f"for {name} in range({whole}):", loop=True) as depth:
                 each = Value(name, depth)
-                self._store_word(words, self._sum(each, first), place, self._scaled(each, 8), 8)
-        for at in range(0 if whole <= UNROLLED else 8 * whole, size, 8):
-            self._store_word(words, number(first + at // 8), place, number(at), min(8, size - at))
+                self._store_word(words, self._sum(each, first), place, self._scaled(each, width), width)
+        for at in range(width * whole if whole > UNROLLED_WORDS else 0, size, width):
+            self._store_word(words, number(first + at // width), place, number(at), min(width, size - at))
 
     def _store_word(self, words: Node, index: Value, place: StoredAt, at: Value, count: int) -> None:
-        value = self.element(words, (index,))
-        self.line(f"store_word({place.name}, {self._at(place, at)}, {value.text}, {count})")
+        value = self.element(words, (index,)).text
+        word = value if words.dtype == np.int64 else f"np.int64({value})"
+        self.line(f"store_word({place.name}, {self._at(place, at)}, {word}, {count})")
 
     def run(self, node: Node) -> tuple[StoredAt, Value] | None:
         """Return where the elements of a node follow each other in memory, and the place of the first; or None."""
@@ -395,7 +401,8 @@ class Statements(ABC):
 
     def index(self, node: Node, at: tuple[Value, ...], width: int) -> Value:
         """Return an element of a node that is an index: from the front, and checked where it may be out of range."""
-        value, (low, high) = self.element(node, at), self.ranges.of(node)
+        value = self.constant(node, at) or self.element(node, at)
+        low, high = self.ranges.of(node)
         if value.number is not None:
             if not -width <= value.number < width:
                 raise Untraceable("an index out of range")
@@ -414,12 +421,12 @@ class Statements(ABC):
 
 
 def bytes_of(node: Node) -> tuple[Node, int] | None:
-    """Return the int64 words (k,) of which a node (m,) is consecutive bytes, and how many bytes are skipped; or None.
+    """Return the words (k,) of which a node (m,) is consecutive bytes, and how many bytes are skipped; or None.
 
-    They are skipped word by word.
+    Words have 4 or 8 bytes, and bytes are skipped word by word.
     """
     found = _bytes_of(node) if node.dtype.itemsize == 1 and len(node.shape) == 1 else None
-    return found if found is not None and found[1] % 8 == 0 else None
+    return found if found is not None and found[1] % found[0].dtype.itemsize == 0 else None
 
 
 def _bytes_of(node: Node) -> tuple[Node, int] | None:
@@ -430,4 +437,4 @@ def _bytes_of(node: Node) -> tuple[Node, int] | None:
         (start,), (step,) = node.attr
         found = _bytes_of(source) if step == 1 else None
         return found and (found[0], found[1] + start * node.dtype.itemsize)
-    return (source, 0) if source.dtype == np.int64 and len(source.shape) == 1 else _bytes_of(source)
+    return (source, 0) if source.dtype in (np.int32, np.int64) and len(source.shape) == 1 else _bytes_of(source)

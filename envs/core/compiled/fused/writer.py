@@ -9,6 +9,10 @@ from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable
 from theorybench.envs.core.compiled.ranges import Ranges
 
 
+#: Indices that come from tables of at most so many elements are written as numbers.
+LISTED = 64
+
+
 class Writer(Statements):
     """Writes a function body from a graph.
 
@@ -21,6 +25,12 @@ class Writer(Statements):
         super().__init__(Ranges(graph))
         self.graph = graph
         self._shared, self._work, self._wanted = _read(roots)
+
+    def constant(self, node: Node, at: tuple[Value, ...]) -> Value | None:
+        """Return an element of a small table of integers, if it is known which one."""
+        small = node.op == "table" and node.dtype.kind == "i" and node.size <= LISTED
+        known = [each.number for each in at if each.number is not None]
+        return number(int(self.graph.tables[node.attr][tuple(known)])) if small and len(known) == len(at) else None
 
     def wanted(self, node: Node) -> tuple[int, int]:
         """Return from which column on, and before which one, a sorted array is read."""
