@@ -8,7 +8,6 @@ from theorybench.envs.core.compiled.fused.statements import KEPT, UNROLLED, WRIT
 from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable, narrowed
 from theorybench.envs.core.compiled.ranges import Ranges
 
-
 #: Indices that come from tables of at most so many elements are written as numbers.
 LISTED = 64
 
