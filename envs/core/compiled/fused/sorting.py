@@ -12,7 +12,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from theorybench.envs.core.compiled.fused.statements import ROWS
+from theorybench.envs.core.compiled.fused.values import ROWS
 
 #: Longer rows are sorted by insertion: networks for them would take long to compile.
 NETWORK = 40

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.compiled.fused.stages import stages
-from theorybench.envs.core.compiled.fused.statements import UNROLLED, StoredAt, Value, number
+from theorybench.envs.core.compiled.fused.stages import below, stages
+from theorybench.envs.core.compiled.fused.values import UNROLLED, StoredAt, Value, number
 from theorybench.envs.core.compiled.fused.writer import Writer
 from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
 from theorybench.envs.core.compiled.symbolic import Array
@@ -174,16 +174,42 @@ class _StepSource:
                         writer.keep(node)
             for node in arrays:
                 if node.op not in _JOINED:
-                    writer.keep_beside(node, count, head)
+                    self._keep_beside(node, count, head)
+        follows = dict[int, bool]()  # whether a node is made of what stands side by side; no key where that is no help
+        for node in below(roots):
+            place = writer.placed(node)
+            if place is not None:
+                follows[node.serial] = bool(place.stride)
+            elif node.op not in (*_JOINED, "branch") and all(arg.serial in follows for arg in node.args):
+                follows[node.serial] = any(follows[arg.serial] for arg in node.args)
+                if follows[node.serial] and node.shape and writer.kept(node):
+                    self._keep_beside(node, count, head)
         writer.staging = None
         with writer.block(f"for k in range({count}):"):
             writer.line(head)
             yield
         writer.scopes[-1].known = outside
 
+    def _keep_beside(self, node: Node, count: str, head: str) -> None:
+        """Write an array of many environments side by side, after the numbers that all elements of it are made of."""
+        numbers, left, writer = dict[int, Node](), list(node.args), self.writer
+        while left:
+            each = left.pop()
+            if each.args and writer.placed(each) is None:
+                if each.size == 1 and each.op not in ("reshape", "spread"):
+                    numbers[each.serial] = each
+                else:
+                    left += each.args
+        if numbers:
+            with writer.block(f"for k in range({count}):"):
+                writer.line(head)
+                for serial in sorted(numbers):
+                    writer.keep(numbers[serial])
+        writer.keep_beside(node, count, head)
+
     def _beside(self, node: Node, found: list[Node]) -> None:
         """Add to what is found the arrays that have to be kept for one that is sorted, and that one."""
-        if node in found or not node.shape or self.writer.placed(node):
+        if node in found or not node.shape or self.writer.placed(node) is not None:
             return
         if node.op not in _JOINED:
             for arg in node.args:

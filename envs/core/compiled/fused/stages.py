@@ -17,7 +17,7 @@ def stages(graph: Graph, roots: list[Node]) -> list[list[Node]]:
         graph: of the nodes.
         roots: what the step works out.
     """
-    nodes = sorted(_below(roots).values(), key=lambda node: node.serial)
+    nodes = below(roots)
     varies, level, parts = set[int](), dict[int, int](), dict[int, list[Node]]()
     many = False
     for node in nodes:
@@ -36,15 +36,15 @@ def stages(graph: Graph, roots: list[Node]) -> list[list[Node]]:
     return [parts[number] for number in sorted(parts) if number < max(last, 1)] if many else []
 
 
-def _below(roots: list[Node]) -> dict[int, Node]:
-    """Return the nodes that others are made of in any case, by their serials."""
+def below(roots: list[Node]) -> list[Node]:
+    """Return the nodes that others are made of in any case, each after those that it is made of."""
     found, left = dict[int, Node](), list(roots)
     while left:
         node = left.pop()
         if node.serial not in found:
             found[node.serial] = node
             left += _read(node)
-    return found
+    return sorted(found.values(), key=lambda node: node.serial)
 
 
 def _read(node: Node) -> tuple[Node, ...]:

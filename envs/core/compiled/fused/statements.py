@@ -4,62 +4,23 @@ import contextlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.compiled.fused.values import (
+    ROWS,
+    UNROLLED,
+    UNROLLED_WORDS,
+    Scope,
+    Scratch,
+    StoredAt,
+    Value,
+    bytes_of,
+    number,
+)
 from theorybench.envs.core.compiled.graph import Node, Untraceable
 from theorybench.envs.core.compiled.ranges import Ranges
-
-#: Rows that are sorted at a time, at most; memory has room for a multiple.
-ROWS = 16
-#: Arrays of at most so many elements, or words of bytes, are written out one by one, longer ones as loops.
-UNROLLED, UNROLLED_WORDS = 16, 8
-#: And those of elements that take so many operations, all of them together.
-WRITTEN = 64
-#: Arrays of more elements that are read twice and take this many operations are kept.
-KEPT = 4
-
-
-class Value(NamedTuple):
-    """An expression, or the name of what holds it."""
-
-    text: str
-    depth: int = 0  # of the innermost scope that it depends on
-    number: int | None = None  # its value, where it is a known index
-
-
-class StoredAt(NamedTuple):
-    """Where an array stands in memory: a part of an array, or a row of one that all environments have a row of."""
-
-    name: str
-    row: int  # elements of a row; 0 for no row
-    offset: int = 0
-    index: str = "i"  # the number of the row
-    stride: str = ""  # how far apart the elements of one environment stand, those of others being between; "" for 1
-
-
-class Scratch(NamedTuple):
-    """Memory of the function itself."""
-
-    name: str
-    size: int
-    dtype: np.dtype
-    staged: bool  # whether each environment of a block has memory of this size
-
-
-class Scope:
-    """Statements of a block or a loop, and what is known there."""
-
-    def __init__(self, loop: bool) -> None:
-        self.loop = loop
-        self.lines: list[str] = []
-        self.known: dict[Any, Any] = {}
-
-
-def number(value: int) -> Value:
-    """Return a known index."""
-    return Value(str(value), 0, value)
 
 
 class Statements(ABC):
@@ -139,9 +100,10 @@ class Statements(ABC):
         """Say where an array stands from now on; None for nowhere."""
         self.scopes[-1].known[id(node), "place"] = place or "gone"
 
-    def placed(self, node: Node) -> bool:
-        """Return whether an array stands in memory."""
-        return isinstance(self._known((id(node), "place")), StoredAt)
+    def placed(self, node: Node) -> StoredAt | None:
+        """Return where an array has been written; None if it has not."""
+        place = self._known((id(node), "place"))
+        return place if isinstance(place, StoredAt) else None
 
     def _load(self, node: Node, place: StoredAt, indices: tuple[Value, ...]) -> Value:
         linear = self._linear(node.shape, indices)
@@ -154,10 +116,10 @@ class Statements(ABC):
         """Return where an element of a place stands."""
         at = self._sum(linear, place.offset)
         if place.stride:
-            return f"{at.text} * {place.stride} + {place.index}"
+            return f"{at.text} * {place.stride} + {place.environment}"
         if not place.row:
             return at.text
-        start = place.index if place.row == 1 else f"{place.index} * {place.row}"
+        start = place.environment if place.row == 1 else f"{place.environment} * {place.row}"
         return start if at.number == 0 else f"{start} + {at.text}"
 
     def address(self, place: StoredAt, linear: int) -> str:
@@ -171,9 +133,13 @@ class Statements(ABC):
             return known
         size, staged = max(node.size, 1), self.staging is not None
         if node.op == "sort":
-            place = self._memory(node, size * ROWS, False, index="0", stride=str(ROWS))
+            place = self._memory(node, size * ROWS, False, environment="0", stride=str(ROWS))
         else:
-            place = self._memory(node, size, staged, row=size, index="k") if staged else self._memory(node, size, False)
+            place = (
+                self._memory(node, size, staged, row=size, environment="k")
+                if staged
+                else self._memory(node, size, False)
+            )
         with self.at(self._floor):
             if node.op == "sort":
                 self._store_each(node.args[0], place)
@@ -194,7 +160,7 @@ class Statements(ABC):
             count: of the environments.
             head: what says which environment number k is.
         """
-        place = self._memory(node, node.size, True, index="k", stride="block")
+        place = self._memory(node, node.size, True, environment="k", stride="block")
         self._keeping.add(node.serial)
         self._store_beside(node.args[0] if node.op == "sort" else node, place, (), count, head)
         self._keeping.discard(node.serial)
@@ -418,23 +384,3 @@ class Statements(ABC):
 
     def _flat(self, shape: tuple[int, ...], at: tuple[int, ...]) -> int:
         return int(np.ravel_multi_index(at, shape)) if shape else 0
-
-
-def bytes_of(node: Node) -> tuple[Node, int] | None:
-    """Return the words (k,) of which a node (m,) is consecutive bytes, and how many bytes are skipped; or None.
-
-    Words have 4 or 8 bytes, and bytes are skipped word by word.
-    """
-    found = _bytes_of(node) if node.dtype.itemsize == 1 and len(node.shape) == 1 else None
-    return found if found is not None and found[1] % found[0].dtype.itemsize == 0 else None
-
-
-def _bytes_of(node: Node) -> tuple[Node, int] | None:
-    if node.op not in ("view", "slice") or len(node.shape) != 1:
-        return None
-    source = node.args[0]
-    if node.op == "slice":
-        (start,), (step,) = node.attr
-        found = _bytes_of(source) if step == 1 else None
-        return found and (found[0], found[1] + start * node.dtype.itemsize)
-    return (source, 0) if source.dtype in (np.int32, np.int64) and len(source.shape) == 1 else _bytes_of(source)

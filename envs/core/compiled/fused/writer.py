@@ -4,7 +4,8 @@ from collections import Counter
 
 import numpy as np
 
-from theorybench.envs.core.compiled.fused.statements import KEPT, UNROLLED, WRITTEN, Statements, StoredAt, Value, number
+from theorybench.envs.core.compiled.fused.statements import Statements
+from theorybench.envs.core.compiled.fused.values import KEPT, UNROLLED, WRITTEN, StoredAt, Value, number
 from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable, narrowed
 from theorybench.envs.core.compiled.ranges import Ranges
 

@@ -6,7 +6,7 @@ import pytest
 numba = pytest.importorskip("numba")
 
 from theorybench.envs.core.compiled.fused.sorting import NETWORK, network, network_for, sort_beside  # noqa: E402
-from theorybench.envs.core.compiled.fused.statements import ROWS  # noqa: E402
+from theorybench.envs.core.compiled.fused.values import ROWS  # noqa: E402
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 6, 8, 11, 16, 36, NETWORK, NETWORK + 1])
