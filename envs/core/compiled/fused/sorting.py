@@ -14,8 +14,8 @@ from numba.extending import intrinsic, overload
 
 from theorybench.envs.core.compiled.fused.values import ROWS
 
-#: Longer rows are sorted by insertion: networks for them would take long to compile.
-NETWORK = 40
+#: Longer rows are sorted one by one: networks for them would take long to compile.
+NETWORK = 64
 _BYTES = 64  # of a vector
 
 
@@ -60,16 +60,19 @@ def _sort_beside(a, width, first, last, start, stride, count):  # type: ignore[n
         sort = _sorting(*known)
         return lambda a, width, first, last, start, stride, count: sort(a, start, stride, count)
 
-    def inserted(a, width, first, last, start, stride, count):  # type: ignore[no-untyped-def]
+    def one_by_one(a, width, first, last, start, stride, count):  # type: ignore[no-untyped-def]
         for k in range(start, start + count):
-            for i in range(1, width):
-                x, j = a[k + i * stride], i - 1
-                while j >= 0 and a[k + j * stride] > x:
-                    a[k + (j + 1) * stride] = a[k + j * stride]
-                    j -= 1
-                a[k + (j + 1) * stride] = x
+            gap = width
+            while gap > 1:  # Shell's sort
+                gap = max(gap * 5 // 11, 1)
+                for i in range(gap, width):
+                    x, j = a[k + i * stride], i - gap
+                    while j >= 0 and a[k + j * stride] > x:
+                        a[k + (j + gap) * stride] = a[k + j * stride]
+                        j -= gap
+                    a[k + (j + gap) * stride] = x
 
-    return inserted
+    return one_by_one
 
 
 @functools.cache

@@ -148,18 +148,15 @@ class _StepSource:
         block = BLOCK
         while block > FEWEST and row * block > BYTES:
             block //= 2
-        made = [
-            ("over", block, "int64"),
-            *((s.name, s.size * (block if s.staged else 1), s.dtype) for s in writer.scratch),
-        ]
-        memory = [f"{name} = scratch({size}, np.{dtype})" for name, size, dtype in made]
-        return [
-            "announce(signs)",
-            f"block, any_ended, beyond = {block}, False, np.zeros(1, np.bool_)",
-            *memory,
-            *writer.scopes[0].lines,
-            "return any_ended, beyond[0]",
-        ]
+        memory = [f"over = scratch({block}, np.int64)"]
+        for name, size, dtype, staged in writer.scratch:
+            elements = size * (block if staged else 1)
+            function = (
+                "scratch" if elements * dtype.itemsize <= 2 * BYTES else "np.empty"
+            )  # stacks of threads are small
+            memory.append(f"{name} = {function}({elements}, np.{dtype.name})")
+        made = ["announce(signs)", f"block, any_ended, beyond = {block}, False, np.zeros(1, np.bool_)", *memory]
+        return [*made, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
 
     @contextlib.contextmanager
     def _staged(self, roots: list[Node], count: str, row: str) -> Iterator[None]:
