@@ -62,15 +62,17 @@ def _sort_beside(a, width, first, last, start, stride, count):  # type: ignore[n
 
     def one_by_one(a, width, first, last, start, stride, count):  # type: ignore[no-untyped-def]
         for k in range(start, start + count):
-            gap = width
+            row, gap = a[k : k + width * stride : stride].copy(), width
             while gap > 1:  # Shell's sort
                 gap = max(gap * 5 // 11, 1)
                 for i in range(gap, width):
-                    x, j = a[k + i * stride], i - gap
-                    while j >= 0 and a[k + j * stride] > x:
-                        a[k + (j + gap) * stride] = a[k + j * stride]
+                    x, j = row[i], i - gap
+                    while j >= 0 and row[j] > x:
+                        row[j + gap] = row[j]
                         j -= gap
-                    a[k + (j + gap) * stride] = x
+                    row[j + gap] = x
+            for i in range(width):
+                a[k + i * stride] = row[i]
 
     return one_by_one
 
