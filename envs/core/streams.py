@@ -56,6 +56,15 @@ def _finalised(z: Any) -> Any:
     return z ^ ((z >> 31) & 0x1FFFFFFFF)
 
 
+def mix_number(z: int) -> int:
+    """Hash one integer, which is taken modulo 2^64, as `mix` does."""
+    z &= 0xFFFFFFFFFFFFFFFF
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
+    z ^= z >> 31
+    return z - 0x10000000000000000 if z > 0x7FFFFFFFFFFFFFFF else z
+
+
 def combine(key: Any, label: Any) -> Any:
     """Derive a key from a key and an integer label; both int64, broadcast against each other."""
     return absorb(mix(key + _GOLDEN), label)

@@ -6,6 +6,7 @@ since a stream's key and the number of an episode say all about it. States, rewa
 of NumPy, bit for bit. Whatever reads or changes the batch finds arrays, and NumPy goes on from there.
 """
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 #: tracing takes as long as some hundred steps.
 FIRST, AGAIN = 256, 16
 #: The most episodes that are begun ahead.
-AHEAD = 64
+AHEAD = 256
+#: Types of a single action, as `sample` and policies give them.
+INTEGERS = frozenset({int, *(np.dtype(code).type for code in "bhilqBHILQ")})
 
 
 class Alone:
@@ -58,8 +61,8 @@ class Alone:
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]] | None:
         """Take an action; return what `step` returns, or None where nothing has moved, since NumPy is to do it."""
-        chosen = self._checked(action)
-        if chosen is None or self._ended:
+        chosen: Any = index(action) if type(action) in INTEGERS and not self._pairs else self._checked(action)
+        if self._ended or chosen is None or not (self._pairs or 0 <= chosen < self._actions):
             return None
         try:
             moved = self._move(self._state, chosen, self._key, self._steps)
@@ -88,15 +91,19 @@ class Alone:
         episodes[0], current[0] = self._episode, self._key
 
     def _checked(self, action: Any) -> Any:
-        """Return an action as Python numbers, or None for one that may not be in the action space."""
+        """Return an action that is no number, or of a rare type, as Python numbers; None where NumPy is to judge it."""
         if isinstance(action, (np.integer, np.ndarray)):
             if action.dtype.kind not in "iu":
                 return None
             action = action.tolist()
-        if self._pairs:
-            pair = isinstance(action, (list, tuple)) and len(action) == 2 and all(type(one) is int for one in action)
-            return action if pair and min(action) >= 0 and max(action) < self._actions else None
-        return action if type(action) is int and 0 <= action < self._actions else None
+        if not self._pairs:
+            return action if type(action) is int else None
+        if not isinstance(action, (list, tuple)) or len(action) != 2:
+            return None
+        first, second = action
+        if type(first) is not int or type(second) is not int:
+            return None
+        return action if 0 <= first < self._actions and 0 <= second < self._actions else None
 
     def _look_ahead(self) -> None:
         """Begin the next episodes in one batch: first one, and each time twice as many."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable, narrowed
+from theorybench.envs.core.compiled.plain.counts import count
 from theorybench.envs.core.compiled.plain.values import (
     RING,
     Expression,
@@ -39,7 +40,7 @@ class Elements:
         self.graph, self.lines = graph, list[str]()
         self.scopes: list[dict[Any, Any]] = [{}]
         self._names = itertools.count()
-        self.globals: dict[str, Any] = {"np": np, "cast": cast, "divide": divide}
+        self.globals: dict[str, Any] = {"np": np, "cast": cast, "divide": divide, "frombuffer": np.frombuffer}
 
     # Statements.
 
@@ -99,10 +100,29 @@ class Elements:
             self.scopes[-1][key] = found
         return found  # type: ignore[no-any-return]
 
+    def listed(self, node: Node) -> str | None:
+        """Return a sequence of the elements of an array with one axis; None where each of them is worked out alone."""
+        if node.op == "input" and len(node.shape) == 1 and 0 < node.size <= UNROLLED:
+            return str(node.attr)
+        if node.op != "put" or len(node.shape) != 1 or node.size > UNROLLED:
+            return None
+        key = (node.serial, "listed")
+        found = self.known(key)
+        if found is None:
+            source, new, place = node.args
+            at = self.exact(place)
+            if at.known is not None:
+                return None
+            old = self.listed(source)
+            found = self.assign(f"[*{old}]" if old else f"[{', '.join(self.elements(source))}]").text
+            self.line(f"{found}[{at.text}] = {self.exact(new).text}")
+            self.scopes[-1][key] = found
+        return found  # type: ignore[no-any-return]
+
     # Leaves.
 
     def _input(self, node: Node, index: Index) -> Expression:
-        name, ends = node.attr, bounds(node.dtype)
+        name, ends = node.attr, self.graph.limits.get(node.attr, bounds(node.dtype))
         if not node.shape:
             return Expression(name, *ends)
         flat = self._flat(node.shape, index).text
@@ -178,6 +198,8 @@ class Elements:
             tuple(
                 number(first + step * at.known)
                 if at.known is not None
+                else at
+                if (first, step) == (0, 1)
                 else self.assign(f"{first} + {step} * {at.text}", first + step * at.low, first + step * at.high)
                 for at, first, step in zip(index, *node.attr, strict=True)
             ),
@@ -221,6 +243,9 @@ class Elements:
         if all(at.known is not None and i.known is not None for at, i in zip(ats, index, strict=True)):
             same = all(at.known == i.known for at, i in zip(ats, index, strict=True))
             return self.element(new, ()) if same else self.element(source, index)
+        row = self.listed(node)
+        if row is not None:
+            return self.assign(f"{row}[{self._from_front(index[0], node.size).text}]", *bounds(node.dtype))
         value, old = self.exact(new), self.exact(source, index)
         test = " and ".join(f"{at.text} == {i.text}" for at, i in zip(ats, index, strict=True))
         return self.assign(f"{value.text} if {test} else {old.text}", *bounds(node.dtype))
@@ -303,6 +328,12 @@ class Elements:
         return self.assign(f"{name}({value.text})", *bounds(node.dtype))
 
     def _computed(self, node: Node, index: Index) -> Expression:
+        counted = count(self.graph, node) if node.op == "add" and not node.shape else None
+        if counted is not None:
+            name, search = f"columns{node.serial}", self.shared("search", bisect.bisect_right)
+            self.globals[name] = counted.columns.tolist()
+            place, reached = self.exact(counted.place).text, self.exact(counted.number).text
+            return self.assign(f"{search}({name}[{place}], {reached})", 0, counted.columns.shape[1])
         ring = node.op in RING and node.dtype.kind == "i"
         read = self.element if ring else self.exact
         values = [read(arg, narrowed(index, arg.shape, number(0))) for arg in node.args]

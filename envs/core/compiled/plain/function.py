@@ -8,11 +8,14 @@ import numpy as np
 from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable
 from theorybench.envs.core.compiled.plain.elements import UNROLLED, Elements
 from theorybench.envs.core.compiled.symbolic import Array
+from theorybench.envs.core.streams import _finalised, mix_number
 
 #: Functions of more statements are slower than NumPy.
 LONGEST = 2000
 #: Functions of one int64, by what they were written from.
-_FUNCTIONS: dict[Callable[[Any], Any], Any] = {}
+_FUNCTIONS: dict[Callable[[Any], Any], Any] = {_finalised: mix_number}
+#: Arrays of fewer elements are made of them also where a table has them in a row.
+ROW = 4
 
 
 class Plain(Elements):
@@ -42,14 +45,32 @@ class Plain(Elements):
             return self.exact(node).text
         if node.size > UNROLLED:
             return self.array(node)
+        row = self.listed(node)
+        if row is not None:
+            return row if node.op == "input" else f"(*{row},)"
         return "(" + "".join(f"{text}, " for text in self.elements(node)) + ")"
 
     def fresh(self, node: Node) -> str:
         """Return an array that nothing else holds."""
         if node.size > UNROLLED:
             return f"{self.array(node)}.copy()"
-        made = f"np.array([{', '.join(self.elements(node))}], {self.shared('kind', node.dtype)})"
+        row = self._row_of_table(node)
+        if row is not None:
+            return f"{row}.copy()"
+        elements, kind = self.listed(node) or f"[{', '.join(self.elements(node))}]", self.shared("kind", node.dtype)
+        made = f"np.array({elements}, {kind})"
+        if node.dtype.itemsize == 1 and node.size:  # negative ones raise an error: NumPy does that step
+            made = f"frombuffer(bytearray({elements}), {kind})"
         return made if len(node.shape) == 1 else f"{made}.reshape({node.shape})"
+
+    def _row_of_table(self, node: Node) -> str | None:
+        """Return the row of a table that an array is, or None."""
+        if node.op != "gather" or node.attr != 0 or node.size < ROW:
+            return None
+        table, place = node.args
+        if table.op != "table" or place.shape or len(table.shape) != 2:
+            return None
+        return f"{self.array(table)}[{self.exact(place).text}]"
 
     def function(self, name: str) -> Any:
         """Return a function of the graph, of one int64, compiled once for all graphs."""
