@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: tracing takes as long as some hundred steps.
 FIRST, AGAIN = 256, 16
 #: The most episodes that are begun ahead.
-AHEAD = 256
+AHEAD = 512
 #: Types of a single action, as `sample` and policies give them.
 INTEGERS = frozenset({int, *(np.dtype(code).type for code in "bhilqBHILQ")})
 

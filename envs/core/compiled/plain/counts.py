@@ -7,7 +7,7 @@ import numpy as np
 from theorybench.envs.core.compiled.graph import Graph, Node
 
 #: Fewer thresholds are compared one by one; and columns of more in all are not held as lists.
-FEWEST, MOST = 4, 2**17
+FEWEST, MOST = 3, 2**17
 
 
 class Count(NamedTuple):

@@ -29,6 +29,15 @@ UNROLLED = 24
 LISTED = 2**16
 
 
+def chain(node: Node) -> tuple[Node, list[tuple[Node, ...]]]:
+    """Return what a chain of puts writes into, and the arguments of the puts, the first one first."""
+    puts = []
+    while node.op == "put":
+        puts.append(node.args)
+        node = node.args[0]
+    return node, puts[::-1]
+
+
 class Elements:
     """Writes a function body, element by element.
 
@@ -109,13 +118,13 @@ class Elements:
         key = (node.serial, "listed")
         found = self.known(key)
         if found is None:
-            source, new, place = node.args
-            at = self.exact(place)
-            if at.known is not None:
+            source, puts = chain(node)
+            if any(self.exact(place).known is not None for _, _, place in puts):
                 return None
             old = self.listed(source)
             found = self.assign(f"[*{old}]" if old else f"[{', '.join(self.elements(source))}]").text
-            self.line(f"{found}[{at.text}] = {self.exact(new).text}")
+            for _, new, place in puts:
+                self.line(f"{found}[{self.exact(place).text}] = {self.exact(new).text}")
             self.scopes[-1][key] = found
         return found  # type: ignore[no-any-return]
 
@@ -175,7 +184,12 @@ class Elements:
             return number(index.known % width)
         if index.low >= 0:
             return index
-        return self.assign(f"{index.text} + {width} if {index.text} < 0 else {index.text}", 0, max(index.high, width))
+        key = (index.text, "from the front", width)
+        found = self.known(key)
+        if found is None:
+            found = self.assign(f"{index.text} + {width} if {index.text} < 0 else {index.text}", 0, max(index.high, width))
+            self.scopes[-1][key] = found
+        return found  # type: ignore[no-any-return]
 
     def _reshape(self, node: Node, index: Index) -> Expression:
         source = node.args[0]
@@ -228,9 +242,11 @@ class Elements:
     def _gather(self, node: Node, index: Index) -> Expression:
         source, places = node.args
         axis, count = node.attr, len(places.shape)
-        at = self.exact(places, index[axis : axis + count])
-        if source.op != "table" or axis:
-            at = self._from_front(at, source.shape[axis])
+        if source.op == "table" and not axis:  # what has left an int64 is no place in a list either
+            read = self.element if places.dtype == np.int64 else self.exact
+            at = read(places, index[axis : axis + count])
+        else:
+            at = self._from_front(self.exact(places, index[axis : axis + count]), source.shape[axis])
         return self.element(source, (*index[:axis], at, *index[axis + count :]))
 
     def _along(self, node: Node, index: Index) -> Expression:

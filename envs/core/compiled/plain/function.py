@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable
-from theorybench.envs.core.compiled.plain.elements import UNROLLED, Elements
+from theorybench.envs.core.compiled.plain.elements import UNROLLED, Elements, chain
 from theorybench.envs.core.compiled.symbolic import Array
 from theorybench.envs.core.streams import _finalised, mix_number
 
@@ -52,11 +52,9 @@ class Plain(Elements):
 
     def fresh(self, node: Node) -> str:
         """Return an array that nothing else holds."""
-        if node.size > UNROLLED:
-            return f"{self.array(node)}.copy()"
         row = self._row_of_table(node)
-        if row is not None:
-            return f"{row}.copy()"
+        if row is not None or node.size > UNROLLED:
+            return f"{row or self.array(node)}.copy()"
         elements, kind = self.listed(node) or f"[{', '.join(self.elements(node))}]", self.shared("kind", node.dtype)
         made = f"np.array({elements}, {kind})"
         if node.dtype.itemsize == 1 and node.size:  # negative ones raise an error: NumPy does that step
@@ -108,6 +106,15 @@ class Plain(Elements):
             return self.assign(made if len(shape) == 1 else f"{made}.reshape({shape})").text
         if op == "branch":
             return self._branched(node)
+        if op == "put":
+            source, puts = chain(node)
+            value = self.assign(f"{self.array(source)}.copy()").text
+            for _, new, *places in puts:
+                self.line(f"{value}[{', '.join(self.exact(place).text for place in places)}] = {self.exact(new).text}")
+            return value
+        row = self._row_of_table(node)
+        if row is not None:
+            return self.assign(row).text
         texts = [self.array(arg) for arg in args]
         a, b, c = (*texts, "", "", "")[:3]
         if op == "slice":
@@ -115,10 +122,6 @@ class Plain(Elements):
                 slice(s, s + n * t if s + n * t >= 0 else None, t) for s, t, n in zip(*node.attr, shape, strict=True)
             )
             return self.assign(f"{a}[{self.shared('part', tuple(keys))}]").text
-        if op == "put":
-            value = self.assign(f"{a}.copy()").text
-            self.line(f"{value}[{', '.join(texts[2:])}] = {b}")
-            return value
         if op == "call":
             function = self.graph.functions[node.attr]
             return self.assign(f"{self.shared('whole', function)}({a})").text

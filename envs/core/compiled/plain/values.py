@@ -89,7 +89,7 @@ def converted(value: Expression, old: np.dtype, new: np.dtype) -> Expression:
     if new.kind == "b":
         return Expression(f"{text} != 0", 0, 1)
     if new.kind == "f":
-        return Expression(f"float({text})")
+        return Expression(f"{text} + 0.0")
     if old.kind == "b":
         return Expression(f"1 if {text} else 0", 0, 1)
     inside = f"{low // 2} <= {text} <= {high // 2}"
