@@ -57,7 +57,8 @@ class Alone:
             self._look_ahead()
         self._state, self._key, observation, self._legal = self._ahead.pop()
         self._episode, self._steps, self._ended = self._episode + 1, 0, False
-        return observation.copy(), {"prompt": self._state[self._prompt], "action_mask": self.mask()}
+        mask = (self._all if self._legal is None else self._legal).copy()
+        return observation.copy(), {"prompt": self._state[self._prompt], "action_mask": mask}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]] | None:
         """Take an action; return what `step` returns, or None where nothing has moved, since NumPy is to do it."""
@@ -65,18 +66,26 @@ class Alone:
         if self._ended or chosen is None or not (self._pairs or 0 <= chosen < self._actions):
             return None
         try:
-            moved = self._move(self._state, chosen, self._key, self._steps)
+            state, reward, ended, observation, legal = self._move(self._state, chosen, self._key, self._steps)
         except Exception:  # NumPy says what is wrong, or that nothing is
             return None
-        legal = self._legal
-        self._state, reward, ended, observation, self._legal = moved
-        self._steps += 1
-        invalid = legal is not None and not legal[chosen]
+        invalid = self._legal is not None and not self._legal[chosen]
         if invalid:
             reward, ended = 0.0, True
-        self._ended = ended
-        info = {"prompt": self._state[self._prompt], "action_mask": self.mask(), "invalid_action": invalid}
-        return observation, reward, ended, False, info
+        self._state, self._legal, self._ended = state, legal, ended
+        self._steps += 1
+        mask = (self._all if legal is None else legal).copy()
+        return (
+            observation,
+            reward,
+            ended,
+            False,
+            {
+                "prompt": state[self._prompt],
+                "action_mask": mask,
+                "invalid_action": invalid,
+            },
+        )
 
     def mask(self) -> np.ndarray:
         """Return the legal actions, a new bool array (num_actions,)."""

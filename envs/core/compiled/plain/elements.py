@@ -19,9 +19,10 @@ from theorybench.envs.core.compiled.plain.values import (
     converted,
     divide,
     number,
+    truncated,
     written,
 )
-from theorybench.envs.core.compiled.ranges import UNKNOWN, bounds
+from theorybench.envs.core.compiled.ranges import UNKNOWN, Ranges, bounds
 
 #: Arrays of at most so many elements are worked out element by element.
 UNROLLED = 24
@@ -46,7 +47,7 @@ class Elements:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph, self.lines = graph, list[str]()
+        self.graph, self.lines, self.ranges = graph, list[str](), Ranges(graph)
         self.scopes: list[dict[Any, Any]] = [{}]
         self._names = itertools.count()
         self.globals: dict[str, Any] = {"np": np, "cast": cast, "divide": divide, "frombuffer": np.frombuffer}
@@ -143,12 +144,14 @@ class Elements:
         table = self.graph.tables[node.attr]
         whole = table.dtype.kind == "i" and table.size
         ends = (int(table.min()), int(table.max())) if whole else bounds(table.dtype)
-        flat = self._flat(node.shape, index).text
+        flat = self._flat(node.shape, index)
+        if flat.known is not None and whole:
+            return number(int(table.flat[flat.known]))
         if table.size > LISTED:
-            return self.assign(f"{self.shared('table', table)}.item({flat})", *ends)
+            return self.assign(f"{self.shared('table', table)}.item({flat.text})", *ends)
         name = f"list{node.attr}"
         self.globals.setdefault(name, table.ravel().tolist())
-        return self.assign(f"{name}[{flat}]", *ends)
+        return self.assign(f"{name}[{flat.text}]", *ends)
 
     def _const(self, node: Node, index: Index) -> Expression:
         value = node.attr
@@ -187,7 +190,8 @@ class Elements:
         key = (index.text, "from the front", width)
         found = self.known(key)
         if found is None:
-            found = self.assign(f"{index.text} + {width} if {index.text} < 0 else {index.text}", 0, max(index.high, width))
+            text = f"{index.text} + {width} if {index.text} < 0 else {index.text}"
+            found = self.assign(text, 0, max(index.high, width))
             self.scopes[-1][key] = found
         return found  # type: ignore[no-any-return]
 
@@ -277,20 +281,30 @@ class Elements:
     def _view(self, node: Node, index: Index) -> Expression:
         source, last = node.args[0], index[-1]
         old, new = source.dtype.itemsize, node.dtype.itemsize
-        if last.known is None:
+        if last.known is None and (old < new or source.dtype.kind != "i"):
             return self._picked(node, index)
         if old >= new:
-            place, part = divmod(last.known * new, old)
-            whole = self.element(source, (*index[:-1], number(place))).text
             bits, top = 8 * new, 1 << 8 * new - 1
-            whole = f"({whole} >> {8 * part})" if part else whole
+            if last.known is None:
+                place = self.assign(f"{last.text} // {old // new}", last.low * new // old, last.high * new // old)
+                shift = self.assign(f"{last.text} % {old // new} * {bits}").text
+            else:
+                place, shift = number(last.known * new // old), str(last.known * new % old * 8)
+            whole = self.element(source, (*index[:-1], place)).text
+            whole = f"({whole} >> {shift})" if shift != "0" else whole
             if node.dtype == bool:
                 return self.assign(f"({whole} & 255) != 0", 0, 1)
             return self.assign(f"(({whole} + {top}) & {(1 << bits) - 1}) - {top}", -top, top - 1)
-        ratio = new // old
-        parts = [self.exact(source, (*index[:-1], number(last.known * ratio + i))).text for i in range(ratio)]
-        texts = [f"(({text} & {(1 << 8 * old) - 1}) << {8 * old * i})" for i, text in enumerate(parts)]
-        return self.assign(" | ".join(texts), 0, (1 << 8 * new) - 1)
+        assert last.known is not None
+        first, bits = last.known * (new // old), 8 * old
+        parts = [self.exact(source, (*index[:-1], number(first + i))) for i in range(new // old)]
+        texts, high = [], 0
+        for i, (text, least, most) in enumerate(parts):
+            small = least >= 0 and most < 1 << bits
+            high += (most if small else (1 << bits) - 1) << bits * i
+            if not small or most:
+                texts.append(f"({text if small else f'({text} & {(1 << bits) - 1})'} << {bits * i})")
+        return self.assign(" | ".join(texts), 0, high) if texts else number(0)
 
     # Along the last axis.
 
@@ -356,7 +370,10 @@ class Elements:
         old = node.args[0].dtype
         if node.op == "cast" and (old == node.dtype or old.kind == node.dtype.kind == "i"):
             return values[0]  # an integer is brought into its range where that matters
-        value = converted(values[0], old, node.dtype) if node.op == "cast" else written(node, values)
+        if node.op == "cast" and node.dtype.kind == "i" and old.kind == "f":
+            value = truncated(values[0], self.ranges.of(node.args[0]), node.dtype)
+        else:
+            value = converted(values[0], old, node.dtype) if node.op == "cast" else written(node, values)
         return self.assign(*value) if value.known is None else number(value.known)
 
     @abstractmethod
