@@ -39,6 +39,7 @@ SIZES, NAMED = (1, 16, 256, 4096, COUNT, 65536, 262144, 1048576), (1, 16, 256, 4
 #: What the page is made of: a file of `RESULTS` by its name, and the command that makes it.
 COMMANDS = {
     "environments": ["benchmarks/environments.py", "--n", *map(str, SIZES)],
+    "singles": ["benchmarks/environments.py", "--single"],
     "peers": ["benchmarks/peers/run.py"],
     "batched_runs": ["benchmarks/batched_runs.py"],
     "oracle": ["benchmarks/oracle.py"],
@@ -91,6 +92,14 @@ def fastest() -> dict[str, dict[int, float]]:
             held = both.setdefault(name, {})
             held |= {n: max(rate, held.get(n, 0.0)) for n, rate in line.items()}
     return both
+
+
+def singles() -> dict[str, tuple[float, float]]:
+    """Return the rate of each setting's single environment to CartPole's, with the passive checker and without."""
+    rate = {(short(row["what"]), row["path"]): row["rate"] for row in rows_of("singles")}
+    names = {name for name, _ in rate}
+    paths = ("checked", "unchecked")
+    return {name: tuple(rate[name, path] / rate[name, f"cartpole {path}"] for path in paths) for name in names}  # type: ignore[misc]
 
 
 def peer_rows(unit: str = "") -> list[dict[str, Any]]:
@@ -155,22 +164,25 @@ def steps_table() -> str:
 
 
 def settings_table() -> str:
-    """Return the rates of every setting at `COUNT` environments, the fastest first, beside what was asked."""
+    """Return the rates of every setting at `COUNT` environments, the fastest first, beside the goal."""
     paths = {
         "NumPy": rates("numpy"),
         "compiled": rates("compiled"),
         "compiled, two threads": rates("compiled", 2),
     }
     heads = [head for head, found in paths.items() if found]
-    lines = []
+    alone, lines = singles(), []
     for name, line in sorted(fastest().items(), key=lambda one: -one[1].get(COUNT, 0.0)):
         if COUNT in line:
             cells = [million(paths[head][name][COUNT]) if COUNT in paths[head].get(name, {}) else "" for head in heads]
+            if alone:
+                cells += [f"{ratio:.2f}" for ratio in alone.get(name, ())] or ["", ""]
             goal = GOALS.get(name, GOAL)
             verdict = "yes" if line[COUNT] >= goal * 1e6 else "**no**"
             link = f"[{name}](settings/{name}-v0.md)" if re.fullmatch(r"\w+", name) else name
             lines.append((link, *cells, f"{goal:g}", verdict))
-    return tables.table(("setting", *heads, "asked", "reached"), lines)
+    beside = ("single, checked", "single") if alone else ()
+    return tables.table(("setting", *heads, *beside, "goal", "reached"), lines)
 
 
 def scalars_table(rows: Sequence[Mapping[str, Any]]) -> str:
