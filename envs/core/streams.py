@@ -57,12 +57,11 @@ def _finalised(z: Any) -> Any:
 
 
 def mix_number(z: int) -> int:
-    """Hash one integer, which is taken modulo 2^64, as `mix` does."""
+    """Hash one integer as `mix` does, all modulo 2^64: the result is a natural number."""
     z &= 0xFFFFFFFFFFFFFFFF
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
     z = (z ^ z >> 27) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
-    z ^= z >> 31
-    return z - 0x10000000000000000 if z > 0x7FFFFFFFFFFFFFFF else z
+    return z ^ z >> 31
 
 
 def combine(key: Any, label: Any) -> Any:

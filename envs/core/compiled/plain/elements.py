@@ -355,7 +355,7 @@ class Elements:
         if value.known is not None:
             return number(function(value.known))
         name = self.shared(node.attr, function)
-        return self.assign(f"{name}({value.text})", *bounds(node.dtype))
+        return self.assign(f"{name}({value.text})", -(1 << 63), (1 << 64) - 1)
 
     def _computed(self, node: Node, index: Index) -> Expression:
         counted = count(self.graph, node) if node.op == "add" and not node.shape else None
@@ -364,6 +364,14 @@ class Elements:
             self.globals[name] = counted.columns.tolist()
             place, reached = self.exact(counted.place).text, self.exact(counted.number).text
             return self.assign(f"{search}({name}[{place}], {reached})", 0, counted.columns.shape[1])
+        if not node.shape and len(node.args) == 2 and node.args[1].op == "const":
+            (first, last), kind = node.args, node.dtype.kind
+            if node.op == "and" and first.op == "rshift" and first.args[1].op == "const":
+                shift, mask = first.args[1].attr, last.attr
+                if 0 <= shift < 64 and 0 <= mask < 1 << 64 - shift:  # bits of an int64, also of one that left its range
+                    return self.assign(f"{self.element(first.args[0], ()).text} >> {shift} & {mask}", 0, mask)
+            if node.op == "mul" and kind == "f" and first.op == "cast" and first.args[0].dtype.kind == "i":
+                return self.assign(f"{self.exact(first.args[0]).text} * {self.exact(last).text}")
         ring = node.op in RING and node.dtype.kind == "i"
         read = self.element if ring else self.exact
         values = [read(arg, narrowed(index, arg.shape, number(0))) for arg in node.args]
@@ -382,4 +390,4 @@ class Elements:
 
     @abstractmethod
     def function(self, name: str) -> Any:
-        """Return a function of the graph, of one int64."""
+        """Return a function of the graph, of one int64, whose results may be taken modulo 2^64."""

@@ -1,5 +1,6 @@
 """The Python function of a graph: elements as numbers, longer arrays as NumPy's."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from theorybench.envs.core.streams import _finalised, mix_number
 LONGEST = 2000
 #: Functions of one int64, by what they were written from.
 _FUNCTIONS: dict[Callable[[Any], Any], Any] = {_finalised: mix_number}
+#: Names of values, and a statement outside of blocks that gives one.
+_NAME, _GIVEN = re.compile(r"\bv\d+\b"), re.compile(r" {4}(v\d+) = ")
 #: Arrays of fewer elements are made of them also where a table has them in a row.
 ROW = 4
 
@@ -34,10 +37,20 @@ class Plain(Elements):
         if len(self.lines) > LONGEST:
             raise Untraceable("too many statements")
         given = "".join(f", {name}={name}" for name in self.globals)
-        text = "\n".join([f"def {head}{given}):", *self.lines, f"    return {last}", ""])
+        text = "\n".join([f"def {head}{given}):", *self._needed(last), f"    return {last}", ""])
         names = dict(self.globals)
         exec(compile(text, "<theorybench: a function that was written>", "exec"), names)
         return names[head.partition("(")[0]]
+
+    def _needed(self, last: str) -> list[str]:
+        """Return the statements without those that give a name to what nothing reads."""
+        kept, read = list[str](), set(_NAME.findall(last))
+        for line in reversed(self.lines):
+            given = _GIVEN.match(line)
+            if given is None or given[1] in read:
+                kept.append(line)
+                read.update(_NAME.findall(line))
+        return kept[::-1]
 
     def held(self, node: Node) -> str:
         """Return a field of a state: a number, a tuple of numbers or an array."""
@@ -71,7 +84,7 @@ class Plain(Elements):
         return f"{self.array(table)}[{self.exact(place).text}]"
 
     def function(self, name: str) -> Any:
-        """Return a function of the graph, of one int64, compiled once for all graphs."""
+        """Return a function of the graph, of one int64, compiled once for all graphs, or written by hand."""
         function = self.graph.functions[name]
         if function not in _FUNCTIONS:
             graph = Graph()
