@@ -17,11 +17,10 @@ import numpy as np
 from numba import njit
 
 from theorybench.envs.core.compiled.fused.memory import announce, awaited
+from theorybench.envs.core.compiled.program import NOBODY
 
 #: How often a thread looks before it sleeps, about as many nanoseconds.
 TRIES = 200_000
-#: What a function counts up where nobody waits for it.
-NOBODY = np.zeros(1, np.int64)
 
 
 @njit(nogil=True)

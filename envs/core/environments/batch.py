@@ -317,9 +317,9 @@ class Batch:
 
     def _bind(self, program: Program) -> Bound:
         """Return a program with the arrays that all environments are held in."""
-        bound, present = self._bound, (program, self.state, self.streams.columns[1])
-        held = () if bound is None else (bound.program, bound.columns.state, bound.columns.episodes)
-        if bound is None or any(a is not b for a, b in zip(held, present, strict=True)):
+        bound, episodes = self._bound, self.streams.columns[1]
+        own = bound is not None and bound.program is program
+        if bound is None or not own or bound.columns.state is not self.state or bound.columns.episodes is not episodes:
             # What NumPy made may be the memory of another array, or be broadcast.
             self.state = type(self.state)(*(np.array(field, order="C") for field in self.state))
             columns = Columns(self.state, *self.streams.columns, self.steps, self._stage, self._hint)
