@@ -220,10 +220,12 @@ class Batch:
             array = self.xp.asarray(given, device=self.device)
         except (TypeError, ValueError, RuntimeError) as error:
             raise ActionError("actions", given, f"an integer array of shape {shape}") from error
-        if array.shape != shape or not self.xp.isdtype(array.dtype, "integral"):
+        numpy = isinstance(array, np.ndarray)
+        whole = array.dtype.kind in "iu" if numpy else self.xp.isdtype(array.dtype, "integral")
+        if array.shape != shape or not whole:
             raise ActionError("actions", given, f"an integer array of shape {shape}")
-        if isinstance(array, np.ndarray):  # as natural numbers negative ones are the largest
-            wrong = count and int(array.view(f"u{array.itemsize}").max()) > high
+        if numpy:  # as natural numbers negative ones are the largest
+            wrong = count and int(array.view(array.dtype.str.replace("i", "u")).max()) > high
         else:
             wrong = count and (int(self.xp.min(array)) < 0 or int(self.xp.max(array)) > high)
         if wrong:
