@@ -167,6 +167,7 @@ class Bound:
     def __init__(self, program: Program, setting: Dynamics, columns: Columns) -> None:
         self.program, self.columns, self._pool = program, columns, ArrayPool()
         self._n = n = len(columns.steps)
+        self._more = 0  # environments beyond its share that this thread moves, since the others begin later
         real, number, flag = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_)
         shape = n, setting.prompt_length + setting.response_length
         self._shown = (shape, setting.observation_dtype), ((n,), number), ((n, setting.num_actions), flag)
@@ -195,7 +196,8 @@ class Bound:
             invalid.fill(False)
         flat = [array.reshape(-1) for array in (*after, *before)]
         results = (rewards, terminated, *([invalid] if self.program.masked else []), *flat)
-        bounds = [n * part // threads for part in range(threads + 1)]
+        first = n // threads + self._more
+        bounds = [0, n] if threads == 1 else [0, *(first + (n - first) * k // (threads - 1) for k in range(threads))]
         done = self._run(bounds, np.ascontiguousarray(actions).reshape(-1), results)
         if any(beyond for _, beyond in done):
             raise IndexError("an index is out of range in a compiled step: compiled=False shows where")
@@ -214,4 +216,9 @@ class Bound:
         from theorybench.envs.core.compiled.team import team  # which needs numba
 
         parts = list(itertools.pairwise(bounds))
-        return team(len(parts)).share(function, parts, (actions, *results, *self._arguments))
+        shared = team(len(parts))
+        done = shared.share(function, parts, (actions, *results, *self._arguments))
+        most = self._n // (4 * len(parts))
+        self._more += self._n // 512 if shared.awaited else -(self._n // 512)
+        self._more = min(max(self._more, -most), most)
+        return done
