@@ -44,7 +44,7 @@ def test_entries_without_mass():
     assert logsumexp(np.array([-np.inf, -np.inf])) == -np.inf
 
 
-@pytest.mark.parametrize("columns", range(1, 12))
+@pytest.mark.parametrize("columns", range(1, 18))
 @pytest.mark.parametrize("rows", [1, 5, 300])
 def test_what_goes_column_by_column_has_the_bits_of_what_goes_by_rows(rows, columns):
     rng = np.random.default_rng([rows, columns])

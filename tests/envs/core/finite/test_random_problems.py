@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 import theorybench as tb
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.finite import expansion
+from theorybench.envs.core.finite import graph as graphs
 from theorybench.envs.core.finite import oracle as oracles
 from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.oracle import FiniteOracle
 from theorybench.envs.core.finite.problem import Problem
+from theorybench.envs.core.finite.totals import added_up
 from theorybench.envs.core.policy import LegalTablePolicy
 from theorybench.envs.core.registry import load_module
 from theorybench.envs.core.views import View
@@ -73,9 +75,12 @@ def exact(setting, rows):
 def test_the_value_of_any_policy_is_that_of_loops(setting, legal):
     policy = Erratic(setting, legal)
     found = FiniteOracle(setting).evaluate(policy)
-    with pytest.MonkeyPatch.context() as patch:  # many contexts are summed point by point
-        patch.setattr(oracles, "MANY", 0)
-        assert FiniteOracle(setting).evaluate(policy) == pytest.approx(found, abs=1e-12)
+    for together, apart in ((1, 1), (2, 10**9), (10, 1), (10, 10)):  # few points at a time, contexts alone or together
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(graphs, "TOGETHER", together)
+            patch.setattr(graphs, "APART", apart)
+            fresh = type(setting)(**setting.parameters)
+            assert FiniteOracle(fresh).evaluate(policy) == pytest.approx(found, abs=1e-12)
     expected = exact(setting, policy.brute)
     assert expected[:, 0].sum() == pytest.approx(1, abs=1e-12)
     for name, column in (("objective", 1), ("squares", 2), ("kl", 3), ("steps", 4)):
@@ -253,8 +258,9 @@ def test_policies_that_declare_little_are_exact_at_any_size(setting, dependence)
     graph = setting.graph("histories")
     seen = setting.observations(graph)
     rows = oracle.ask(policy, seen)
+    surprise = oracle.surprise(rows, seen)
     told, merged = (
-        graph.weight @ oracle.values(rows, oracle.surprise(rows, seen), graph),
+        graph.weight @ added_up(graph, lambda run: (rows[run], surprise[run]), kl=True),
         setting.problem.prior.sum(axis=1) @ oracle.follow(policy),
     )
     assert np.allclose(merged[:-1], told[:-1], atol=1e-12, rtol=0)
