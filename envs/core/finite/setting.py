@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.arrays import namespace, row_keys
+from theorybench.envs.core.arrays import namespace, row_keys, run_of
 from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import PolicyError
 from theorybench.envs.core.finite.expansion import TooLarge
@@ -292,12 +292,10 @@ class FiniteSetting(Setting):
     def _sighted(self, observations: np.ndarray) -> tuple[DecisionGraph | None, slice]:
         """Return the graph whose observations these are, and of which of its points."""
         for graph in self.__dict__.get("_graphs", {}).values():
-            seen: np.ndarray | None = getattr(graph, "seen", None)
-            if seen is None or not (observations is seen or getattr(observations, "base", None) is seen):
-                continue
-            if observations.strides == seen.strides and observations.shape[1:] == seen.shape[1:]:
-                first = (observations.ctypes.data - seen.ctypes.data) // seen.strides[0]
-                return graph, slice(first, first + len(observations))
+            seen = getattr(graph, "seen", None)
+            run = None if seen is None else run_of(observations, seen)
+            if run is not None:
+                return graph, run
         return None, slice(0)
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
