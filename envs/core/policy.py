@@ -12,7 +12,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from theorybench.envs.core.errors import NonFiniteError, ParameterError, PolicyError
-from theorybench.envs.core.numerics import row_sums, softmax
+from theorybench.envs.core.numerics import by_rows, row_sums, softmax
 from theorybench.envs.core.setting import Setting, find_setting
 from theorybench.envs.core.views import View
 from theorybench.envs.lazy import import_policies, import_registered
@@ -273,7 +273,7 @@ class LegalTablePolicy(PolicyOfSetting):
             rows = np.where(reference > 0, rows, 0.0)
         total = row_sums(rows)
         if (total > 0).all():
-            return np.divide(rows, total, out=rows)
+            return by_rows(np.divide, rows, total[:, 0], out=rows)
         return np.where(total > 0, rows / np.where(total > 0, total, 1.0), reference)
 
 

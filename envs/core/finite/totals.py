@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from theorybench.envs.core.finite.graph import DecisionGraph, Piece
+from theorybench.envs.core.numerics import by_rows
 
 #: Asks a policy at a run of points: its rows, float64 (n, A), and beside them None, or ln(pi / pi_ref), float64 (n, A),
 #: finite wherever pi is not 0, or the divergence of each row, float64 (n,), which may be infinite.
@@ -106,7 +107,7 @@ def added_up(graph: DecisionGraph, ask: Ask, *, kl: bool) -> np.ndarray:
             account.share(piece, rows, weight, spread)
         else:
             out = None if points.start >= last else flow[points]
-            own = np.multiply(rows, weight[:, None], out=out)
+            own = by_rows(np.multiply, rows, weight, out)
             account.earn(piece, own)
             if spread is not None:
                 account.meet(piece, own, weight, spread)

@@ -90,6 +90,14 @@ class Enumeration:
         together = M ** max(1, math.floor(math.log(HELD, M) + 1e-9))
         return [*blocks(count, together if position else count)]
 
+    @functools.cached_property
+    def _usual(self) -> list[np.ndarray]:
+        """The reference's rows at the prefixes of each length, those of its first and longest block."""
+        layers = [self.setting.chain[self.setting.shape.layer(position)] for position in range(self.setting.L - 1)]
+        layers[0] = layers[0][self.setting.tree.starts]  # all others go by the last state, again and again
+        longest = [self._blocks(position)[0].stop for position in range(len(layers))]
+        return [np.tile(rows, (stop // len(rows), 1)) for rows, stop in zip(layers, longest, strict=True)]
+
     def _looked_up(self, policy: Any) -> list[list[np.ndarray | slice]] | None:
         """Return the rows of prefixes in a table on prefixes, by length and block: found once for all tables alike."""
         if type(policy) is not TablePolicy or policy.view_parameters["name"] != "prefix":
@@ -121,17 +129,16 @@ class Enumeration:
         tree, mass, kl = setting.tree, np.ones(setting.num_tasks), np.zeros(setting.num_tasks)
         places = self._looked_up(policy)
         for position, observations in enumerate(self._observations):
-            usual, last = setting.chain[setting.shape.layer(position)], position == setting.L - 2
-            usual = usual if position else usual[tree.starts]  # in the order of the rows, again and again
+            usual, last = self._usual[position], position == setting.L - 2
             after = np.empty((len(mass), 1 if last else M))
             for number, block in enumerate(self._blocks(position)):
                 asked = policy if places is None else _Rows(policy.table[places[position][number]])
                 rows, own = oracle.probs(asked, observations[block]), mass[block]
-                ratio = rows.reshape(-1, *usual.shape) / usual
+                ratio = rows / usual[: len(rows)]
                 if not rows.min() > 0:
                     np.maximum(ratio, 1e-300, out=ratio)
                 np.log(ratio, out=ratio)
-                ratio *= rows.reshape(ratio.shape)
+                ratio *= rows
                 tasks = slice(block.start // M**position, -(-block.stop // M**position))
                 each = tasks.stop - tasks.start, -1
                 kl[tasks] += (own.reshape(*each)[:, None] @ ratio.reshape(*each, M)).sum(axis=(1, 2))
