@@ -54,7 +54,7 @@ class FiniteOracle(Oracle[S]):
     it does not tell apart are merged, their posteriors mixed with the weights that the policy gives them. Any other is
     a seeded estimate from `SAMPLES` episodes, and each value has a `<key>_se`.
 
-    Cost: points A totals, and one pass over all ways between points; both for each context where these share points.
+    Cost: points A totals, and one pass over all ways between points, for each context where these share points.
 
     Besides the objective and the divergence there is a value for each of the problem's outcomes and tallies, and
     "context_0/objective" and so on give each context's where there are several.

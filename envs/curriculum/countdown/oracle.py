@@ -80,7 +80,7 @@ class CountdownOracle(Oracle[Countdown]):
     number more than 10^6, success or the KL divergence is estimated from 8,192 episodes with a fixed seed, and it has a
     `<key>_se`.
 
-    Cost: states A at each stage, those that lead nowhere only for the divergence.
+    Cost: states A, or prefixes A at each stage, those that lead nowhere only for the divergence.
 
     "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
