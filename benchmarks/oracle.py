@@ -6,7 +6,8 @@ Policies are those that agents train: softmax tables of the setting's own view, 
 or what is linear in its features; on trees also tables on whole prefixes and on layer and state. Seconds are the
 processor's, the policy's own answers among them; the first call makes what later ones find, and each later one is asked
 about another policy. Growth is the exponent of a
-power law through the medians, along one size with the others fixed, beside what the oracle's page says.
+power law through the medians, along one size with the others fixed, beside what the oracle's page says; where an oracle
+goes through points or prefixes, against their number.
 
 `benchmarks/simulation.py` compares the tree's oracle with simulations that are as precise.
 """
@@ -24,9 +25,11 @@ import numpy as np
 from _stored import hardware, store
 
 from theorybench.agents.policies.catalogue import PolicyOptions
+from theorybench.envs.core.finite.setting import FiniteSetting
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.envs.core.setting import Setting
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.leaderboard.records.identity import with_values
 from theorybench.leaderboard.running.config import list_suites, named_suite
 
@@ -39,8 +42,8 @@ TREE = "TreeMarkovChain"
 LARGEST_TREE = {"instance": 10_000, "L": 8, "M0": 6, "M": 6, "num_tasks": 6}
 #: Sizes along which the time is fitted: setting, the class of the policy, the parameter, its values and the others.
 GROWTH: tuple[tuple[str, str, str, tuple[int, ...], dict[str, Any]], ...] = (
-    (TREE, "prefix", "L", (5, 6, 7, 8), {"instance": 1, "M0": 5, "M": 5, "num_tasks": 5}),
-    (TREE, "prefix", "M", (6, 8, 10, 12), {"instance": 1, "L": 6, "M0": 4, "num_tasks": 4}),
+    (TREE, "prefix", "L", (6, 7, 8, 9), {"instance": 1, "M0": 5, "M": 5, "num_tasks": 5}),
+    (TREE, "prefix", "M", (4, 6, 8, 10), {"instance": 1, "L": 7, "M0": 4, "num_tasks": 4}),
     (TREE, "markov", "L", (6, 8, 10, 12), {"instance": 1, "M0": 5, "M": 5, "num_tasks": 5}),
     (TREE, "markov", "M", (4, 8, 16, 32), {"instance": 1, "L": 4, "M0": 4, "num_tasks": 4}),
     ("MetastableChain", "informed", "K", (4, 8, 12, 16), {"instance": 1}),
@@ -95,6 +98,15 @@ def timed(id: str, setting: Setting, policies: list[Policy], repeats: int) -> tu
     return spent[0], statistics.median(spent[1:]), len(values)
 
 
+def counted(setting: Setting, policy: str) -> tuple[str, int] | None:
+    """Return what an oracle goes through one by one, in words, and how many there are; None where it is a formula."""
+    if isinstance(setting, FiniteSetting):
+        return "points", len(setting.graph(setting.rows))
+    if isinstance(setting, TreeMarkovChain) and policy == "prefix":
+        return "prefixes", setting.num_tasks * setting.shape.num_prefixes
+    return None
+
+
 def claimed(id: str) -> str:
     """Return what the page of a setting's oracle says that evaluating costs."""
     for kind in lookup(resolve_env(id)).oracle.__mro__:
@@ -133,14 +145,21 @@ def main() -> None:
         print(f"{name:70}{row['later_ms']:8.2f}{row['first_ms']:9.1f}{row['values']:7}")
     slow = [row["name"] for row in rows if row["later_ms"] > GOAL]
     print(f"goal, at most {GOAL:g} ms: {', '.join(slow) + ' MISSED' if slow else 'all reached'}")
-    print(f"{'setting':18}{'policy':10}{'size':7}{'exponent':>9}  claimed; milliseconds by size")
+    print(f"{'setting':18}{'policy':10}{'size':14}{'exponent':>9}  claimed; milliseconds by size")
     for id, policy, size, values, others in GROWTH:
         if not any(part in id for part in wanted):
             continue
-        times = [timed(id, *made(id, others | {size: value}, policy), options.repeats)[1] for value in values]
+        times, counts = [], []
+        for value in values:
+            setting, policies = made(id, others | {size: value}, policy)
+            times.append(timed(id, setting, policies, options.repeats)[1])
+            counts.append(counted(setting, policy))
+        if all(counts):  # the time is compared with their number: it grows exponentially with the size
+            size = f"{counts[0][0]} by {size}"
+            values = tuple(number for _, number in counts)
         slope = exponent(values, times)
         shown = ", ".join(f"{value}: {spent:.2f}" for value, spent in zip(values, times, strict=True))
-        print(f"{id:18}{policy:10}{size:7}{slope:9.2f}  {claimed(id)}; {shown}")
+        print(f"{id:18}{policy:10}{size:14}{slope:9.2f}  {claimed(id)}; {shown}")
         row = {"name": id, "policy": policy, "size": size, "values": values, "ms": times, "others": others}
         rows.append({"kind": "growth", **row, "exponent": slope, "claimed": claimed(id)})
     store(options.json, json.loads(json.dumps(rows)))
