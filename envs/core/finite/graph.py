@@ -25,7 +25,7 @@ import numpy as np
 
 from theorybench.envs.core.arrays import row_keys
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.finite.expansion import MAX_POINTS, Found, Layer, TooLarge, expand
+from theorybench.envs.core.finite.expansion import MAX_POINTS, Found, Layer, Past, TooLarge, expand
 from theorybench.envs.core.finite.problem import Problem
 
 #: Numbers of posteriors that are kept from one depth to the next.
@@ -97,7 +97,7 @@ class DecisionGraph:
         self.roots, self.weight = np.arange(len(start)), prior.sum(axis=1)
         layer = Layer(start, prior / np.where(self.weight > 0, self.weight, 1.0)[:, None])
         directions = _directions(problem.num_states, MERGES[merge])
-        past = _Past(layer.node, np.zeros((len(start), 0), np.int64), layer.node)
+        past = Past(layer.node, np.zeros((len(start), 0), np.int64), layer.node)
         first, layers, self.gains = 0, [layer.node], list[np.ndarray]()
         self._ways = [np.full((2, len(start)), -1)]
         self.depths, self.children = [slice(0, len(start))], []
@@ -204,18 +204,37 @@ class DecisionGraph:
             found.append(csr_array((edges.chance, places), shape=(after.stop - after.start, slots)))
         return found
 
-    def between(self, depth: int, rows: np.ndarray) -> Any:
-        """Return the chances with which a policy's rows, flat (points A,), lead from points of a depth to the next's.
+    @functools.cached_property
+    def _joined(self) -> list[tuple[np.ndarray, np.ndarray, Any]]:
+        """For each depth but the last its actions, in an order in which those that lead to the same stand together.
 
         Returns:
-            A sparse matrix (points of the next, points).
+            Numbers of the point times A plus action, int64 (points A,), where each group begins, int64 (groups + 1,),
+            and a sparse matrix (points of the next, groups): the chances of leading there.
+        """
+        found = []
+        for ways in self.arriving:
+            sides = np.round(np.random.default_rng(0).random((2, ways.shape[0])) @ ways, DECIMALS)
+            _, one, group, count = np.unique(sides, axis=1, return_index=True, return_inverse=True, return_counts=True)
+            order = np.argsort(group.ravel(), kind="stable")
+            found.append((order, np.append(0, np.cumsum(count)), ways.tocsc()[:, one].tocsr()))
+        return found
+
+    def following_on(self, depth: int, rows: np.ndarray, reach: np.ndarray) -> np.ndarray:
+        """Return what comes to the points of the next depth from several beginnings at once: float64 (m, k).
+
+        Args:
+            depth: of the points.
+            rows: float64 (n, A), a policy's at these.
+            reach: float64 (n, k), what comes to them.
         """
         from scipy.sparse import csr_array
 
-        ways, level = self.arriving[depth], self.depths[depth]
-        chance = ways.data * rows.take(ways.indices)
-        shape = ways.shape[0], level.stop - level.start
-        return csr_array((chance, ways.indices // self.problem.num_actions, ways.indptr), shape=shape)
+        order, first, after = self._joined[depth]
+        through = csr_array(
+            (rows.ravel().take(order), order // rows.shape[1], first), shape=(len(first) - 1, len(rows))
+        )
+        return np.asarray(after @ (through @ reach))
 
     @functools.cached_property
     def owner(self) -> np.ndarray | None:
@@ -355,32 +374,6 @@ class DecisionGraph:
             context[level], actions[level], readings[level] = context[source], actions[source], readings[source]
             actions[level, depth], readings[level, depth] = action, reading
         return context, actions, readings
-
-
-class _Past(NamedTuple):
-    """What was read on the way to m points, by law, and keys that do not depend on the order."""
-
-    node: np.ndarray  # int64 (m,)
-    read: np.ndarray  # int64 (m, t), law R + reading; -1 where nothing was read, or the same as before for certain
-    keys: np.ndarray  # int64 (m,), sums of random numbers of the nodes and of what was read, wrapping around
-
-    def longer(self, problem: Problem, found: Found) -> "_Past":
-        """Return the pasts of what follows these points, (e,)."""
-        source, action = found.split(problem)
-        law, before = problem.situation[self.node[source], action], self.read[source]
-        read = np.where(law == len(problem.law) - 1, -1, law * problem.num_readings + found.reading)
-        chance = ((problem.law > 0) & (problem.law < 1)).any(axis=(1, 2))
-        again = (before == read[:, None]).any(axis=1)  # which says nothing more where nothing is left to chance
-        read[again & ~chance[law]] = -1
-        whole = np.column_stack([before, read])
-        number = np.random.default_rng(0).integers(2**63, size=len(problem.law) * problem.num_readings + 1)
-        number[-1] = 0  # of -1
-        apart = np.random.default_rng(1).integers(2**63, size=problem.num_nodes)
-        return _Past(found.node, whole, apart[found.node] + number[whole].sum(axis=1))
-
-    def of(self, rows: np.ndarray) -> "_Past":
-        """Return some of these."""
-        return _Past(*(column[rows] for column in self))
 
 
 @functools.cache

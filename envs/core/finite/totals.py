@@ -117,9 +117,11 @@ def added_up(graph: DecisionGraph, ask: Ask, *, kl: bool) -> np.ndarray:
         if shared:
             flow[points] = rows
         if points.stop == level.stop:
-            after, weights = graph.depths[piece.depth + 1], flow[level].ravel()
-            ways = graph.arriving[piece.depth]
-            reach[after] = graph.between(piece.depth, weights) @ reach[level] if shared else ways @ weights
+            after = graph.depths[piece.depth + 1]
+            if shared:
+                reach[after] = graph.following_on(piece.depth, flow[level], reach[level])
+            else:
+                reach[after] = graph.arriving[piece.depth] @ flow[level].ravel()
     return account.totals(kl=kl)
 
 
