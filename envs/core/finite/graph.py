@@ -32,6 +32,8 @@ from theorybench.envs.core.finite.problem import Problem
 MAX_BELIEFS = 2**28
 #: Decimals to which posteriors of merged points agree.
 DECIMALS = 9
+#: Decimals to which chances agree of actions that are followed as one.
+JOINED = 12
 #: Along how many directions posteriors are computed, by what merges points.
 MERGES = {"histories": 0, "nodes": 1, "situations": 1, "beliefs": 2}
 #: Numbers in the rows of a policy at the points that are taken together: with what else belongs to these points they
@@ -214,7 +216,7 @@ class DecisionGraph:
         """
         found = []
         for ways in self.arriving:
-            sides = np.round(np.random.default_rng(0).random((2, ways.shape[0])) @ ways, DECIMALS)
+            sides = np.round(np.random.default_rng(0).random((2, ways.shape[0])) @ ways, JOINED)
             _, one, group, count = np.unique(sides, axis=1, return_index=True, return_inverse=True, return_counts=True)
             order = np.argsort(group.ravel(), kind="stable")
             found.append((order, np.append(0, np.cumsum(count)), ways.tocsc()[:, one].tocsr()))

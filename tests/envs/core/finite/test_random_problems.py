@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import theorybench as tb
 from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.arrays import run_of
 from theorybench.envs.core.finite import expansion
 from theorybench.envs.core.finite import graph as graphs
 from theorybench.envs.core.finite import oracle as oracles
@@ -152,6 +153,23 @@ def test_merged_situations_lose_nothing(setting):
         assert told["objective"] == pytest.approx(
             graph.weight @ oracle.valued(policy, graph, kl=False)[0][:, 0], abs=1e-12
         )
+
+
+def test_runs_of_what_a_graph_shows_are_known_by_sight():
+    setting = Random(seed=5, horizon_=3, actions=3, readings=3, states=4)
+    graph = setting.graph("histories")
+    seen = setting.observations(graph)
+    assert [run_of(seen[3:9], seen), run_of(seen, seen), run_of(seen.copy(), seen)] == [
+        slice(3, 9),
+        slice(0, len(seen)),
+        None,
+    ]
+    for some in (seen, seen[3:9], seen[:1], seen[-2:], seen[::2], seen[::-1], seen[3:9, :2], seen[5:5], seen.copy()):
+        run = run_of(some, seen)
+        assert run is None or np.array_equal(seen[run], some)
+        if some.shape[1] == seen.shape[1] and len(some):
+            assert np.array_equal(setting.points("histories", some), setting.points("histories", some.copy()))
+            assert np.array_equal(setting.reference_probs(some), setting.reference_probs(some.copy()))
 
 
 def test_what_is_read_twice_for_certain_is_read_once():
