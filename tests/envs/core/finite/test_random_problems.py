@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import theorybench as tb
-from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.arrays import run_of
+from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.finite import expansion
 from theorybench.envs.core.finite import graph as graphs
 from theorybench.envs.core.finite import oracle as oracles
