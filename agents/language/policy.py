@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from theorybench.agents.language.decoder import Decoder, Weights
 from theorybench.agents.language.models import SHAPES, setting_of_config
@@ -192,7 +193,9 @@ def action_logits(weights: Weights, hidden: torch.Tensor, legal: torch.Tensor) -
     Returns:
         (..., num_actions), with what the model appends to its hidden states taken into account.
     """
+    width = hidden.shape[-1]
     last = weights["lm_head.weight"][1 : legal.shape[-1] + 1]
-    one = torch.ones_like(hidden[..., :1])
-    marks = torch.cat([hidden, one, torch.zeros_like(one), (~legal).to(hidden)], dim=-1)
-    return marks[..., : last.shape[1]] @ last.T
+    logits = functional.linear(hidden, last[:, :width], last[:, width])  # a word of the response follows
+    if last.shape[1] == width + 2:
+        return logits
+    return logits + (~legal).to(hidden) @ last[:, width + 2 :].T

@@ -193,11 +193,11 @@ def _train(
     few = texts.words.numel() <= WORDS
     count = stages * max(1, EPISODES * WORDS // texts.words.numel() // stages)
     decoder = Decoder.of(model)
-    weights = dict(zip(decoder.names, model.parameters(), strict=True))
     for _ in range(updates):
         if not few:
             texts = _texts(setting, target, _episodes(setting, target, count, rng))
-        loss = _loss(decoder, decoder.joined(weights), texts)
+        weights = decoder.weights(torch.nn.utils.parameters_to_vector(model.parameters()))
+        loss = _loss(decoder, weights, texts)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

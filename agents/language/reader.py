@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from theorybench.agents.language.decoder import Decoder, Weights
+from theorybench.agents.language.decoder import Cache, Decoder, Weights
 from theorybench.agents.language.vocabulary import Vocabulary
-from theorybench.envs.core.arrays import distinct_rows
+from theorybench.envs.core.arrays import distinct_rows, find_rows
 
 #: Words that are read at a time, and numbers that are kept of them, to bound memory.
 WORDS, KEPT = 2**16, 2**26
@@ -43,21 +43,22 @@ class Reader:
     @classmethod
     def of(cls, vocabulary: Vocabulary, decoder: Decoder, weights: Weights) -> "Reader":
         """Return the reader of a decoder, whose outputs are hidden states (n, width)."""
+        most = vocabulary.prompt_words + vocabulary.response_words
 
-        def read(words: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-            hidden, cache = decoder(weights, words, cache)
+        def read(words: torch.Tensor, cache: Cache | None) -> tuple[torch.Tensor, Cache]:
+            cache = cache or decoder.cache(len(words), most)
+            hidden, _ = decoder(weights, words, cache)
             return hidden[:, -1], cache
 
-        def choose(cache: Any, rows: torch.Tensor) -> Any:
-            return [(keys[rows], values[rows]) for keys, values in cache]
+        return cls(vocabulary, read, Cache.rows, 2 * decoder.layers * decoder.width)
 
-        return cls(vocabulary, read, choose, 2 * decoder.layers * decoder.width)
-
-    @torch.no_grad()
+    @torch.inference_mode()
     def __call__(self, observations: np.ndarray) -> torch.Tensor:
         """Return the outputs after observations (n, tokens): (n, ...)."""
         distinct, place = distinct_rows(observations)
         said = self.vocabulary.responses(distinct)[1]
+        if (said == said[0]).all():
+            return self._together(distinct, int(said[0]))[torch.from_numpy(place)]
         groups = [np.flatnonzero(said == length) for length in np.unique(said)]
         answers = torch.cat([self._together(distinct[group], int(said[group[0]])) for group in groups])
         return answers[torch.from_numpy(np.argsort(np.concatenate(groups))[place])]
@@ -82,13 +83,9 @@ class Reader:
             return None, 0
         begun = observations.copy()
         begun[:, vocabulary.setting.prompt_length + last.said :] = 0
-        count = len(last.observations)
-        _, number = distinct_rows(np.vstack([last.observations, begun]))
-        row = np.full(count + len(begun), -1)
-        row[number[:count]] = np.arange(count)
-        parents = row[number[count:]]
-        if (parents < 0).any():
+        parents, known = find_rows(last.observations, begun)  # in the order of their keys, as `distinct_rows` has them
+        if not known.all():
             return None, 0
-        same = np.array_equal(parents, np.arange(count))
+        same = np.array_equal(parents, np.arange(len(last.observations)))
         kept = last.kept if same else self._choose(last.kept, torch.from_numpy(parents))
         return kept, vocabulary.prompt_words + last.said

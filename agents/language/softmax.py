@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from theorybench.agents.language.decoder import Decoder, Weights
+from theorybench.agents.language.packing import packed
 from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions, masked_softmax
 from theorybench.agents.language.pretraining import pretrained
 from theorybench.agents.language.reader import Reader
@@ -106,6 +108,7 @@ class LanguageSoftmax(SoftmaxClass):
         # Sorted, prefixes come directly before their continuations: a row is read unless it is a prefix of the next.
         same = (words[:-1] == words[1:]) | (np.arange(words.shape[1]) >= ends[:-1, None])
         read = np.append(np.flatnonzero(~same.all(axis=1)), len(words) - 1)
-        hidden, _ = self.decoder(weights, torch.from_numpy(words[read, : ends.max()]))
-        row = np.searchsorted(read, np.arange(len(words)))[place].reshape(seen.shape[:-1])
-        return hidden[torch.from_numpy(row), torch.from_numpy((ends - 1)[place].reshape(row.shape))]
+        texts, tree, where = packed(words[read, : ends.max()], ends[read])
+        hidden, _ = self.decoder(weights, torch.from_numpy(texts), tree=tree)
+        last = where[np.searchsorted(read, np.arange(len(words))), ends - 1][place]
+        return functional.embedding(torch.from_numpy(last.reshape(seen.shape[:-1])), hidden.flatten(0, 1))
