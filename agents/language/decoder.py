@@ -4,7 +4,7 @@ The same computation as in `transformers`, without its overhead: for models of t
 configurations take several times as long as the arithmetic. Tests compare outputs and gradients. Matrices that multiply
 the same numbers, and lie side by side among the parameters, are read as one: queries, keys and values, gates and units.
 
-Keys and values may be kept from call to call, in memory that is taken once, and rows of them chosen: a common prefix of
+Keys and values may be kept from call to call, in memory that is taken ahead, and rows of them chosen: a common prefix of
 several texts is read once. Where all texts of a call begin alike with half of their words or more, as short prompts do
 in long columns, these are read once too. A row of words may hold several texts as a tree, see `packing`. Illegal words
 are not masked here: the caller knows which words are actions.
@@ -18,8 +18,8 @@ import torch
 from torch.nn import functional
 
 Weights = dict[str, torch.Tensor]
-#: Keys and values of words that were read, (2, n, heads, words, size) for every layer.
-Pairs = list[torch.Tensor]
+#: Keys and values of words that were read, (n, heads, words, size) each, for every layer.
+Pairs = list[tuple[torch.Tensor, torch.Tensor]]
 #: Words that must be saved by reading a common beginning by itself: another pass takes the time of about as many.
 SAVED = 256
 
@@ -32,21 +32,24 @@ class Tree(NamedTuple):
 
 
 class Cache:
-    """Keys and values of words that were read, in memory that is taken once.
+    """Keys and values of words that were read, in memory that is taken ahead.
 
     Args:
-        kept: float32 (n, layers, 2, heads, most words, size).
+        kept: float32 (n, layers, 2, heads, room for words, size).
         words: that were read.
     """
 
     def __init__(self, kept: torch.Tensor, words: int = 0) -> None:
         self.kept, self.words = kept, words
 
-    def add(self, layer: int, both: torch.Tensor) -> torch.Tensor:
-        """Keep keys and values of new words of a layer, (2, n, heads, words, size); return those of all words."""
-        held = self.kept[:, layer, :, :, : self.words + both.shape[3]].transpose(0, 1)
-        held[:, :, :, self.words :] = both
-        return held
+    def add(self, layer: int, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keep those of new words of a layer, (n, heads, words, size) each; return those of all words."""
+        end = self.words + keys.shape[2]
+        if end > self.kept.shape[4]:
+            self.kept = functional.pad(self.kept, (0, 0, 0, 2 * end - self.kept.shape[4]))
+        held = self.kept[:, layer, :, :, :end]
+        held[:, 0, :, self.words :], held[:, 1, :, self.words :] = keys, values
+        return held[:, 0], held[:, 1]
 
     def rows(self, rows: torch.Tensor) -> "Cache":
         """Return the cache of some rows, int64 (m,)."""
@@ -94,7 +97,7 @@ class Decoder(ABC):
         return {name: part.view(shape) for name, shape, part in parts}
 
     def cache(self, rows: int, words: int) -> Cache:
-        """Return an empty cache for as many texts, and as many words of each."""
+        """Return an empty cache for as many texts, with room for as many words of each."""
         return Cache(torch.empty(rows, self.layers, 2, self.heads, words, self.width // self.heads))
 
     def __call__(
@@ -122,23 +125,22 @@ class Decoder(ABC):
         common = common_words(words) if fresh and tree is None and notes is None else 0
         if common * (len(words) - 1) >= SAVED and 2 * common >= words.shape[1]:
             return self._parted(weights, words, cache, common)
-        before = cache.words if isinstance(cache, Cache) else cache[0].shape[3] if cache else 0
+        before = cache.words if isinstance(cache, Cache) else cache[0][0].shape[2] if cache else 0
         (n, new), length = words.shape, before + words.shape[1]
         places = torch.arange(before, length) if tree is None else tree.places
         seen = None if tree is None else tree.seen
         if before and new > 1:
             seen = places[:, None] >= torch.arange(length)
-        hidden, kept = self.embed(weights, words, places).flatten(0, 1), []
+        hidden, turns, kept = self.embed(weights, words, places).flatten(0, 1), self.turns(places), []
         for layer in range(self.layers):
             asked = self.project(weights, layer, hidden).view(n, new, 3, self.heads, -1)
-            asked = self.turn(weights, layer, asked, places).permute(2, 0, 3, 1, 4)
-            queries, both = asked[0], asked[1:]
+            asked = self.turn(weights, layer, asked, turns).permute(2, 0, 3, 1, 4)
+            queries, keys, values = asked.unbind()
             if isinstance(cache, Cache):
-                both = cache.add(layer, both)
+                keys, values = cache.add(layer, keys, values)
             elif cache:
-                both = torch.cat([cache[layer], both], dim=3)
-            kept.append(both)
-            keys, values = both
+                keys, values = (torch.cat(pair, dim=2) for pair in zip(cache[layer], (keys, values), strict=True))
+            kept.append((keys, values))
             mixed = functional.scaled_dot_product_attention(
                 queries, keys, values, attn_mask=seen, is_causal=seen is None and new > 1
             )
@@ -155,10 +157,10 @@ class Decoder(ABC):
     ) -> tuple[torch.Tensor, Pairs]:
         """Read the words with which all rows begin once, then the others."""
         first, kept = self(weights, words[:1, :common])
-        kept = [both.expand(2, len(words), -1, -1, -1) for both in kept]
+        kept = [(keys.expand(len(words), -1, -1, -1), values.expand(len(words), -1, -1, -1)) for keys, values in kept]
         if isinstance(cache, Cache):
-            for layer, both in enumerate(kept):
-                cache.add(layer, both)
+            for layer, pair in enumerate(kept):
+                cache.add(layer, *pair)
             cache.words = common
         rest, kept = self(weights, words[:, common:], cache if isinstance(cache, Cache) else kept)
         return torch.cat([first.expand(len(words), -1, -1), rest], dim=1), kept
@@ -179,7 +181,10 @@ class Decoder(ABC):
     def project(self, weights: Weights, layer: int, hidden: torch.Tensor) -> torch.Tensor:
         """Return queries, keys and values of a layer side by side: (rows, width) -> (rows, 3 * width)."""
 
-    def turn(self, weights: Weights, layer: int, asked: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    def turns(self, places: torch.Tensor) -> Any:
+        """Return what `turn` needs to know of places, int64 (words,) or (n, words)."""
+
+    def turn(self, weights: Weights, layer: int, asked: torch.Tensor, turns: Any) -> torch.Tensor:
         """Make queries and keys know their places: queries, keys and values, (n, words, 3, heads, size)."""
         return asked
 
@@ -225,13 +230,18 @@ class LlamaDecoder(Decoder):
             self.norm(weights, f"{home}.input_layernorm", hidden), weights[f"{home}.self_attn.qkv"]
         )
 
-    def turn(self, weights: Weights, layer: int, asked: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    def turns(self, places: torch.Tensor) -> Any:
+        """Cosines and sines."""
+        return self.cosines[places], self.sines[places]
+
+    def turn(self, weights: Weights, layer: int, asked: torch.Tensor, turns: Any) -> torch.Tensor:
         """Rotate queries and keys by their places."""
         home = f"model.layers.{layer}.self_attn"
         if f"{home}.q_norm.weight" in weights:
             both = [self.norm(weights, f"{home}.{name}_norm", asked[:, :, i]) for i, name in enumerate("qk")]
             asked = torch.stack([*both, asked[:, :, 2]], dim=2)
-        return torch.addcmul(asked * self.cosines[places], asked.roll(asked.shape[-1] // 2, -1), self.sines[places])
+        cosines, sines = turns
+        return torch.addcmul(asked * cosines, asked.roll(asked.shape[-1] // 2, -1), sines)
 
     def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
         """Gated units."""

@@ -6,7 +6,7 @@ import torch
 from theorybench.agents.language.decoder import Tree
 
 #: Words of a row, unless a text is longer: attention costs their square.
-ROW = 40
+ROW = 24
 #: Share of the words up to which it pays to read equal beginnings once.
 SHARED = 0.8
 

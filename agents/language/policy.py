@@ -45,9 +45,7 @@ class LanguagePolicy(Policy):
             raise ParameterError("model", name, "a model of build, load or pretrained", hint)
         weights = torch.nn.utils.parameters_to_vector(model.parameters()).detach().float().cpu().numpy()
         policy = cls(found[0], model.config.to_dict(), weights.copy())
-        decoder = Decoder.of(model)
-        own = decoder.weights(torch.from_numpy(policy.weights))
-        policy._read_by = Reader.of(Vocabulary(setting_of_config(model.config)), decoder, own), own
+        policy.read_by(Decoder.of(model), setting_of_config(model.config))
         return policy
 
     @property
@@ -85,12 +83,15 @@ class LanguagePolicy(Policy):
 
         return looked(self.setting, observations, look)
 
+    def read_by(self, decoder: Decoder, setting: Setting) -> None:
+        """Read with a decoder that is there, of this model's shape and size."""
+        weights = decoder.weights(torch.from_numpy(self.weights))
+        self._read_by = Reader.of(Vocabulary(setting), decoder, weights), weights
+
     @property
     def _reader(self) -> tuple[Reader, Weights]:
         if not hasattr(self, "_read_by"):
-            decoder = Decoder.of(self.model)
-            weights = decoder.weights(torch.from_numpy(self.weights))
-            self._read_by = Reader.of(Vocabulary(self.setting), decoder, weights), weights
+            self.read_by(Decoder.of(self.model), self.setting)
         return self._read_by
 
 
@@ -179,7 +180,8 @@ def legal_actions(setting: Setting, observations: np.ndarray) -> np.ndarray:
 
 def masked_softmax(logits: torch.Tensor, legal: np.ndarray) -> np.ndarray:
     """Return the probabilities of legal actions, float64 (n, num_actions)."""
-    return softmax(np.where(legal, logits.double().numpy(), -np.inf))
+    values = logits.double().numpy()
+    return softmax(values if legal.all() else np.where(legal, values, -np.inf))
 
 
 def action_logits(weights: Weights, hidden: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:

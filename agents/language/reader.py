@@ -46,7 +46,7 @@ class Reader:
         most = vocabulary.prompt_words + vocabulary.response_words
 
         def read(words: torch.Tensor, cache: Cache | None) -> tuple[torch.Tensor, Cache]:
-            cache = cache or decoder.cache(len(words), most)
+            cache = cache or decoder.cache(len(words), min(most, 2 * words.shape[1] + 4))
             hidden, _ = decoder(weights, words, cache)
             return hidden[:, -1], cache
 
@@ -56,23 +56,27 @@ class Reader:
     def __call__(self, observations: np.ndarray) -> torch.Tensor:
         """Return the outputs after observations (n, tokens): (n, ...)."""
         distinct, place = distinct_rows(observations)
-        said = self.vocabulary.responses(distinct)[1]
+        responses, said = self.vocabulary.responses(distinct)
         if (said == said[0]).all():
-            return self._together(distinct, int(said[0]))[torch.from_numpy(place)]
+            return self._together(distinct, responses[:, : said[0]])[torch.from_numpy(place)]
         groups = [np.flatnonzero(said == length) for length in np.unique(said)]
-        answers = torch.cat([self._together(distinct[group], int(said[group[0]])) for group in groups])
+        answers = torch.cat([self._together(distinct[own], responses[own, : said[own[0]]]) for own in groups])
         return answers[torch.from_numpy(np.argsort(np.concatenate(groups))[place])]
 
-    def _together(self, observations: np.ndarray, said: int) -> torch.Tensor:
-        """Read distinct observations whose responses have as many words."""
-        words = np.hstack([self.vocabulary.prompts(observations), self.vocabulary.responses(observations)[0][:, :said]])
-        kept, begun = self._continued(observations, said)
-        new = torch.from_numpy(words[:, begun:])
+    def _together(self, observations: np.ndarray, responses: np.ndarray) -> torch.Tensor:
+        """Read distinct observations, whose responses (n, words) have as many words."""
+        (count, said), before = responses.shape, self.vocabulary.prompt_words
+        whole = count * (before + said) * self._size > KEPT
+        kept, begun = (None, 0) if whole else self._continued(observations, said)
         self._reading = None
-        if words.size * self._size > KEPT or new.numel() > WORDS:
-            parts = torch.from_numpy(words).split(max(1, WORDS // words.shape[1]))
+        if kept is None:
+            new = np.hstack([self.vocabulary.prompts(observations), responses])
+        else:
+            new = responses[:, begun - before :]
+        if whole or (kept is None and new.size > WORDS):
+            parts = torch.from_numpy(new).split(max(1, WORDS // new.shape[1]))
             return torch.cat([self._read(part, None)[0] for part in parts])
-        answers, kept = self._read(new, kept)
+        answers, kept = self._read(torch.from_numpy(new), kept)
         self._reading = _Reading(observations, said, kept)
         return answers
 

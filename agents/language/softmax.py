@@ -50,7 +50,7 @@ class LanguageSoftmax(SoftmaxClass):
         super().__init__(setting, start)
         self.shape, self.vocabulary = shape, Vocabulary(setting)
         self.model = pretrained(setting, shape=shape, size=size, kind=start) if model is None else model
-        self.decoder = Decoder.of(self.model)
+        self.decoder, self._config = Decoder.of(self.model), self.model.config.to_dict()
         self.unit = float(self.decoder.width)  # parameters are weights times it
 
     def encode(self, observations: np.ndarray) -> np.ndarray:
@@ -75,20 +75,27 @@ class LanguageSoftmax(SoftmaxClass):
         each = [self.decoder.weights(own / self.decoder.width) for own in parameters]
         readers = [Reader.of(self.vocabulary, self.decoder, weights) for weights in each]
 
+        def probs(number: int, observed: np.ndarray, legal: np.ndarray | None) -> np.ndarray:
+            own = legal_actions(self.setting, observed)
+            logits = action_logits(each[number], readers[number](observed), torch.from_numpy(own))
+            return masked_softmax(logits, own if legal is None else legal)
+
         def read(observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray) -> tuple[np.ndarray, None]:
-            probs = np.empty((len(observed), self.setting.num_actions))
-            for number, (reader, weights) in enumerate(zip(readers, each, strict=True)):
+            if len(readers) == 1:
+                return probs(0, observed, legal), None
+            found = np.empty((len(observed), self.setting.num_actions))
+            for number in range(len(readers)):
                 here = run == number
-                own = legal_actions(self.setting, observed[here])
-                logits = action_logits(weights, reader(observed[here]), torch.from_numpy(own))
-                probs[here] = masked_softmax(logits, own if legal is None else legal[here])
-            return probs, None
+                found[here] = probs(number, observed[here], None if legal is None else legal[here])
+            return found, None
 
         return read
 
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Return the policy of these weights."""
-        return LanguagePolicy(self.shape, self.model.config.to_dict(), parameters / self.decoder.width)
+        policy = LanguagePolicy(self.shape, self._config, parameters / self.decoder.width)
+        policy.read_by(self.decoder, self.setting)
+        return policy
 
     def value_start(self, key: int) -> np.ndarray:
         """Weights of the pre-trained model, then zeros."""

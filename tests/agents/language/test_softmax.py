@@ -68,11 +68,11 @@ def test_a_cache_of_which_rows_are_chosen_changes_nothing(shape):
     cache, rows = decoder.cache(*words.shape), torch.tensor([3, 0, 0, 4])
     begun, kept = decoder(weights, words[:, :7])
     first, _ = decoder(weights, words[:, :7], cache)
-    for before in (cache.rows(rows), [both[:, rows] for both in kept]):
+    for before in (cache.rows(rows), [(keys[rows], values[rows]) for keys, values in kept]):
         some, grown = decoder(weights, words[rows, 7:-1], before)
         last, grown = decoder(weights, words[rows, -1:], before if isinstance(before, Cache) else grown)
         torch.testing.assert_close(torch.cat([some, last], dim=1), whole[rows, 7:], atol=1e-5, rtol=1e-4)
-        assert grown[0].shape[3] == words.shape[1]
+        assert grown[0][0].shape[2] == words.shape[1]
     for one in (begun, first):
         torch.testing.assert_close(one, whole[:, :7], atol=1e-5, rtol=1e-4)
 
