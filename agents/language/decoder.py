@@ -4,8 +4,8 @@ The same computation as in `transformers`, without its overhead: for models of t
 configurations take several times as long as the arithmetic. Tests compare outputs and gradients. Matrices that multiply
 the same numbers, and lie side by side among the parameters, are read as one: queries, keys and values, gates and units.
 
-Keys and values may be kept from call to call, in memory that is taken ahead, and rows of them chosen: a common prefix of
-several texts is read once. Where all texts of a call begin alike with half of their words or more, as short prompts do
+Keys and values may be kept from call to call, in memory that is taken ahead, and rows of them chosen: a common prefix
+of several texts is read once. Where all texts of a call begin alike with half of their words or more, as short prompts do
 in long columns, these are read once too. A row of words may hold several texts as a tree, see `packing`. Illegal words
 are not masked here: the caller knows which words are actions.
 """
@@ -20,8 +20,8 @@ from torch.nn import functional
 Weights = dict[str, torch.Tensor]
 #: Keys and values of words that were read, (n, heads, words, size) each, for every layer.
 Pairs = list[tuple[torch.Tensor, torch.Tensor]]
-#: Words that must be saved by reading a common beginning by itself: another pass takes the time of about as many.
-SAVED = 256
+#: Words whose reading takes about the time that another pass takes for nothing.
+PASS = 256
 
 
 class Tree(NamedTuple):
@@ -123,7 +123,7 @@ class Decoder(ABC):
         """
         fresh = not (cache.words if isinstance(cache, Cache) else cache)
         common = common_words(words) if fresh and tree is None and notes is None else 0
-        if common * (len(words) - 1) >= SAVED and 2 * common >= words.shape[1]:
+        if common * (len(words) - 1) >= PASS and 2 * common >= words.shape[1]:
             return self._parted(weights, words, cache, common)
         before = cache.words if isinstance(cache, Cache) else cache[0][0].shape[2] if cache else 0
         (n, new), length = words.shape, before + words.shape[1]
@@ -133,9 +133,8 @@ class Decoder(ABC):
             seen = places[:, None] >= torch.arange(length)
         hidden, turns, kept = self.embed(weights, words, places).flatten(0, 1), self.turns(places), []
         for layer in range(self.layers):
-            asked = self.project(weights, layer, hidden).view(n, new, 3, self.heads, -1)
-            asked = self.turn(weights, layer, asked, turns).permute(2, 0, 3, 1, 4)
-            queries, keys, values = asked.unbind()
+            asked = self.turn(weights, layer, self.project(weights, layer, hidden).view(n, new, -1), turns)
+            queries, keys, values = asked.view(n, new, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind()
             if isinstance(cache, Cache):
                 keys, values = cache.add(layer, keys, values)
             elif cache:
@@ -183,9 +182,10 @@ class Decoder(ABC):
 
     def turns(self, places: torch.Tensor) -> Any:
         """Return what `turn` needs to know of places, int64 (words,) or (n, words)."""
+        return None
 
     def turn(self, weights: Weights, layer: int, asked: torch.Tensor, turns: Any) -> torch.Tensor:
-        """Make queries and keys know their places: queries, keys and values, (n, words, 3, heads, size)."""
+        """Make queries and keys know their places: queries, keys and values, (n, words, 3 * width)."""
         return asked
 
     @abstractmethod
@@ -210,10 +210,13 @@ class LlamaDecoder(Decoder):
         config = model.config
         self.epsilon, size = config.rms_norm_eps, config.head_dim
         rates = config.rope_parameters["rope_theta"] ** (-torch.arange(0, size, 2) / size)
-        angles = torch.arange(config.max_position_embeddings)[:, None, None, None] * rates.repeat(2)
-        angles = angles * torch.tensor([1.0, 1.0, 0.0])[:, None, None]  # values are not rotated
-        self.cosines, self.sines = angles.cos(), angles.sin()  # (places, 3, 1, size)
-        self.sines[..., : size // 2] *= -1  # the first half of a rotated vector takes away
+        angles = torch.arange(config.max_position_embeddings)[:, None] * rates.repeat(2)
+        sines = angles.sin()
+        sines[:, : size // 2] *= -1  # the first half of a rotated vector takes away
+        # (places, 3 * width), spelled out for all heads: what is broadcast over short rows is slow. Values stay.
+        self.cosines, self.sines = angles.cos().repeat(1, 3 * self.heads), sines.repeat(1, 3 * self.heads)
+        self.cosines[:, 2 * self.width :], self.sines[:, 2 * self.width :] = 1.0, 0.0
+        self.size = size
 
     def norm(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
         """Scale rows to a mean square of 1, then by the weights of that name."""
@@ -236,12 +239,13 @@ class LlamaDecoder(Decoder):
 
     def turn(self, weights: Weights, layer: int, asked: torch.Tensor, turns: Any) -> torch.Tensor:
         """Rotate queries and keys by their places."""
-        home = f"model.layers.{layer}.self_attn"
+        home, heads = f"model.layers.{layer}.self_attn", asked.unflatten(-1, (-1, self.size))
         if f"{home}.q_norm.weight" in weights:
-            both = [self.norm(weights, f"{home}.{name}_norm", asked[:, :, i]) for i, name in enumerate("qk")]
-            asked = torch.stack([*both, asked[:, :, 2]], dim=2)
+            parts = zip("qk", heads.split(self.heads, dim=2), strict=False)
+            both = [self.norm(weights, f"{home}.{name}_norm", part) for name, part in parts]
+            heads = torch.cat([*both, heads[:, :, 2 * self.heads :]], dim=2)
         cosines, sines = turns
-        return torch.addcmul(asked * cosines, asked.roll(asked.shape[-1] // 2, -1), sines)
+        return torch.addcmul(heads.flatten(2) * cosines, heads.roll(self.size // 2, -1).flatten(2), sines)
 
     def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
         """Gated units."""

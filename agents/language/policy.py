@@ -198,6 +198,6 @@ def action_logits(weights: Weights, hidden: torch.Tensor, legal: torch.Tensor) -
     width = hidden.shape[-1]
     last = weights["lm_head.weight"][1 : legal.shape[-1] + 1]
     logits = functional.linear(hidden, last[:, :width], last[:, width])  # a word of the response follows
-    if last.shape[1] == width + 2:
+    if last.shape[1] == width + 2:  # nothing is appended for actions
         return logits
     return logits + (~legal).to(hidden) @ last[:, width + 2 :].T

@@ -26,7 +26,7 @@ from theorybench.agents.language.pretraining import pretrained
 from theorybench.agents.language.reader import Reader
 from theorybench.agents.language.vocabulary import Vocabulary
 from theorybench.agents.policies.softmax import Read, SoftmaxClass
-from theorybench.envs.core.arrays import distinct_rows
+from theorybench.envs.core.arrays import distinct_rows, smallest_integer
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 
@@ -110,7 +110,9 @@ class LanguageSoftmax(SoftmaxClass):
     def _answers(self, weights: Weights, encoded: Any) -> Any:
         """Return the hidden states at the last word of each observation, (..., width)."""
         seen = encoded[..., : encoded.shape[-1] - self.setting.num_actions].numpy()
-        rows, place = distinct_rows(seen.reshape(-1, seen.shape[-1]))
+        kind = smallest_integer(max(self.vocabulary.size, seen.shape[-1]))  # short keys are sorted sooner
+        rows, place = distinct_rows(seen.reshape(-1, seen.shape[-1]).astype(kind))
+        rows = rows.astype(np.int64)
         words, ends = rows[:, :-1], self.vocabulary.prompt_words + rows[:, -1]
         # Sorted, prefixes come directly before their continuations: a row is read unless it is a prefix of the next.
         same = (words[:-1] == words[1:]) | (np.arange(words.shape[1]) >= ends[:-1, None])
