@@ -5,9 +5,9 @@ configurations take several times as long as the arithmetic. Tests compare outpu
 the same numbers, and lie side by side among the parameters, are read as one: queries, keys and values, gates and units.
 
 Keys and values may be kept from call to call, in memory that is taken ahead, and rows of them chosen: a common prefix
-of several texts is read once. Where all texts of a call begin alike with half of their words or more, as short prompts do
-in long columns, these are read once too. A row of words may hold several texts as a tree, see `packing`. Illegal words
-are not masked here: the caller knows which words are actions.
+of several texts is read once. Where all texts of a call begin alike with half of their words or more, as short prompts
+do in long columns, these are read once too. A row of words may hold several texts as a tree, see `packing`. Illegal
+words are not masked here: the caller knows which words are actions.
 """
 
 import math
@@ -35,7 +35,7 @@ class Cache:
     """Keys and values of words that were read, in memory that is taken ahead.
 
     Args:
-        kept: float32 (n, layers, 2, heads, room for words, size).
+        kept: float32 (layers, 2, n, heads, room for words, size).
         words: that were read.
     """
 
@@ -44,16 +44,19 @@ class Cache:
 
     def add(self, layer: int, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Keep those of new words of a layer, (n, heads, words, size) each; return those of all words."""
-        end = self.words + keys.shape[2]
+        new = keys.shape[2]
+        end = self.words + new
         if end > self.kept.shape[4]:
             self.kept = functional.pad(self.kept, (0, 0, 0, 2 * end - self.kept.shape[4]))
-        held = self.kept[:, layer, :, :, :end]
-        held[:, 0, :, self.words :], held[:, 1, :, self.words :] = keys, values
-        return held[:, 0], held[:, 1]
+        held = self.kept[layer].narrow(3, 0, end)
+        held_keys, held_values = held.unbind()
+        held_keys.narrow(2, self.words, new).copy_(keys)
+        held_values.narrow(2, self.words, new).copy_(values)
+        return held_keys, held_values
 
     def rows(self, rows: torch.Tensor) -> "Cache":
         """Return the cache of some rows, int64 (m,)."""
-        return Cache(self.kept.index_select(0, rows), self.words)
+        return Cache(self.kept.index_select(2, rows), self.words)
 
 
 def common_words(words: torch.Tensor) -> int:
@@ -98,7 +101,7 @@ class Decoder(ABC):
 
     def cache(self, rows: int, words: int) -> Cache:
         """Return an empty cache for as many texts, with room for as many words of each."""
-        return Cache(torch.empty(rows, self.layers, 2, self.heads, words, self.width // self.heads))
+        return Cache(torch.empty(self.layers, 2, rows, self.heads, words, self.width // self.heads))
 
     def __call__(
         self,

@@ -14,7 +14,6 @@ from theorybench.agents.language.reader import WORDS, Reader
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
 from theorybench.agents.policies.networks.tokens import Attention
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 
@@ -180,8 +179,10 @@ def legal_actions(setting: Setting, observations: np.ndarray) -> np.ndarray:
 
 def masked_softmax(logits: torch.Tensor, legal: np.ndarray) -> np.ndarray:
     """Return the probabilities of legal actions, float64 (n, num_actions)."""
-    values = logits.double().numpy()
-    return softmax(values if legal.all() else np.where(legal, values, -np.inf))
+    if not legal.all():
+        logits = torch.where(torch.from_numpy(legal), logits, -torch.inf)
+    probs: np.ndarray = torch.softmax(logits.double(), dim=-1).numpy()
+    return probs
 
 
 def action_logits(weights: Weights, hidden: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
