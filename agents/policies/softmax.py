@@ -150,6 +150,12 @@ class RowSoftmax(SoftmaxClass):
     def table(self, parameters: Any) -> Any:
         """Return the logits of all rows: parameters of one run -> (rows, num_actions)."""
 
+    def tables(self, parameters: torch.Tensor) -> torch.Tensor:
+        """Return those of runs, (R, rows, num_actions)."""
+        if len(parameters) == 1:
+            return self.table(parameters[0])[None]
+        return torch.func.vmap(self.table)(parameters)  # type: ignore[no-any-return]
+
     def starts(self, keys: np.ndarray) -> np.ndarray:
         """Return where all runs begin: nothing is random."""
         return np.repeat(self.start(0)[None], len(keys), axis=0)
@@ -179,7 +185,7 @@ class RowSoftmax(SoftmaxClass):
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Look up the rows; with many actions and few rows, as a table of rows."""
         index, rows = self.view.index(observed), self.view.rows
-        table = torch.func.vmap(self.table)(parameters).numpy()
+        table = self.tables(parameters).numpy()
         if legal is None and self.many(rows * len(table), observed):
             return softmax(table.reshape(-1, table.shape[-1])), run * rows + index
         logits = table[run, index]

@@ -42,7 +42,7 @@ class Descent(ABC):
 
     def each(self, function: Function, data: Samples) -> torch.Tensor:
         """Apply a function of the parameters and the data of one run to every run, (R, ...)."""
-        if self._mapped:
+        if self._mapped and len(self.parameters) > 1:  # mapping a single run takes most of the time of a small one
             return torch.func.vmap(function)(self.parameters, data)
         return torch.stack([function(own, data.of(run)) for run, own in enumerate(self.parameters)])
 
