@@ -20,6 +20,7 @@ from theorybench.agents.api.rollout import Episodes, collect, sample
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax
 from theorybench.agents.training.critic import Critic
+from theorybench.agents.training.known_rows import KnownRows
 from theorybench.agents.training.mezo import Mezo
 from theorybench.agents.training.optimizer import BatchedOptimizer, Descent
 from theorybench.agents.training.samples import Samples
@@ -91,6 +92,7 @@ class Trainer:
         self._draws, self._left = 0, 1.0
         self.softmax = options.build(self.setting)
         self.reference = SettingPolicy(self.setting, "reference")
+        self._known = KnownRows.of(self.softmax, self.reference)
         first = self.softmax.starts(self._keys)
         self._anchored, self._decays = options.anchored, options.decay == "linear"
         self.optimizer = self.make_optimizer(first, options)
@@ -187,11 +189,17 @@ class Trainer:
             rows = np.arange(len(probs)) if rows is None else rows
             return actions, np.log(np.maximum(probs[rows[:, None], actions], SMALLEST))
 
-        return collect(self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs)
+        # What networks say depends a little on how many observations they see at a time.
+        ahead = isinstance(self.softmax, RowSoftmax)
+        return collect(
+            self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs, ahead=ahead
+        )
 
     def _fixed_probs(self, policy: Policy, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Return a fixed policy's probabilities as `sample` takes them; few prompts may stand for many episodes."""
         softmax, actions = self.softmax, self.setting.num_actions
+        if policy is self.reference and self._known is not None:
+            return self._known.probs(observed)
         if isinstance(softmax, RowSoftmax) and self.setting.horizon == 1 and softmax.view.name == "prompt":
             view = softmax.view
             if softmax.many(view.rows, observed):
@@ -208,12 +216,21 @@ class Trainer:
         """
         total, horizon = episodes.observations.shape[:2]
         taken = episodes.taken
-        flat = episodes.observations[taken]
+        whole = bool(taken.all())  # then nothing is padding, and arrays are only shaped anew
+        flat, actions = (
+            array.reshape(total * horizon, *array.shape[2:]) if whole else array[taken]
+            for array in (episodes.observations, episodes.actions)
+        )
         seen = self.softmax.encode(flat)
-        encoded = np.zeros((total, horizon, *seen.shape[1:]), seen.dtype)
-        encoded[taken] = seen
-        reference = np.zeros(episodes.actions.shape)
-        reference[taken] = self._reference_log_probs(flat, episodes.actions[taken])
+        logs = self._reference_log_probs(flat, actions, seen)
+
+        def padded(array: np.ndarray) -> np.ndarray:
+            if whole:
+                return array.reshape(total, horizon, *array.shape[1:])
+            filled = np.zeros((total, horizon, *array.shape[1:]), array.dtype)
+            filled[taken] = array
+            return filled
+
         lead = (self.runs, total // self.runs)
         nothing = torch.zeros((), dtype=torch.float64)
 
@@ -225,12 +242,12 @@ class Trainer:
         else:
             legal = by_run(episodes.action_mask)
         return Samples(
-            encoded=by_run(encoded),
+            encoded=by_run(padded(seen)),
             actions=by_run(episodes.actions),
             legal=legal,
             taken=by_run(taken.astype(np.float64)),
             sampled=by_run(episodes.log_probs),
-            reference=by_run(reference),
+            reference=by_run(padded(logs)),
             rewards=by_run(episodes.rewards),
             values=nothing.expand(*lead) if values is None else by_run(values),
             returns=nothing.expand(*lead, horizon),
@@ -247,8 +264,16 @@ class Trainer:
         for part in order[:, : groups - groups % count].chunk(count, dim=1):
             yield data.pick((part[:, :, None] * group_size + members).flatten(1))
 
-    def _reference_log_probs(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Return ln pi_ref of actions (m,) or (m, 2), a part at a time to bound memory."""
+    def _reference_log_probs(self, observations: np.ndarray, actions: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Return ln pi_ref of actions (m,) or (m, 2), a part at a time to bound memory.
+
+        Args:
+            observations: (m, tokens).
+            actions: that were taken there.
+            seen: what the policy class makes of the observations.
+        """
+        if self._known is not None:
+            return self._known.log_probs(observations, actions, seen)
         logs = np.empty(actions.shape)
         for start in range(0, len(actions), _PART):
             part = slice(start, start + _PART)
@@ -263,7 +288,8 @@ class Trainer:
     def log_probs(self, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
         """Return one run's log-probabilities of the taken actions, shaped like them, 0 in padding."""
         logits = self.softmax.step_logits(parameters, data.encoded)
-        logits = torch.where(data.legal, logits, -torch.inf)
+        if self.setting.has_action_mask:
+            logits = torch.where(data.legal, logits, -torch.inf)
         logs = torch.log_softmax(logits, dim=-1)
         pair = data.actions.ndim == data.taken.ndim + 1
         chosen = data.actions if pair else data.actions[..., None]

@@ -158,6 +158,11 @@ def inverse_cdf(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None
         threshold = uniforms[..., None] * cumulative[..., -1:]
         return np.minimum((cumulative <= threshold).sum(axis=-1), actions - 1)
     threshold, width = uniforms * cumulative[:, -1].take(rows), 1 << actions.bit_length()
+    if actions <= FEW:
+        passed = np.zeros(threshold.shape, np.int64)
+        for below in cumulative[:, :-1].T:
+            passed += below.take(rows) <= threshold
+        return passed
     beyond = np.full((len(cumulative), width), np.inf)  # no search passes what is no action
     beyond[:, :actions] = cumulative
     base = rows * width - 1

@@ -5,6 +5,7 @@ are masked, which gives the same bits in NumPy and torch, on every device. An en
 depend on the number of environments, the back end or the neighbours.
 """
 
+import copy
 import functools
 import hashlib
 from collections.abc import Sequence
@@ -187,6 +188,13 @@ class Streams:
         """Return the environments at the indices `rows` new keys (int64, one each); their episodes count from zero."""
         self._mixed[rows] = self._on_device(keys, self._mixed.device)
         self._episodes[rows] = 0
+
+    def later(self, rows: np.ndarray, episodes: Any) -> "Streams":
+        """Return the streams of environments `rows` (indices, possibly repeated) so many episodes later, int or int64."""
+        made = copy.copy(self)
+        made._mixed, made._current = self._mixed[rows], self._current[rows]
+        made._episodes = self._episodes[rows] + episodes
+        return made
 
     def begin(self, rows: Any) -> Stream:
         """Begin the next episode of environments `rows` (indices, or slice(None)): the stream of their step 0."""
