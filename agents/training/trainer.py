@@ -18,7 +18,7 @@ from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget, batch_of, least_remaining
 from theorybench.agents.api.rollout import Episodes, collect, sample
 from theorybench.agents.policies.catalogue import PolicyOptions
-from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax
+from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax, TabularSoftmax
 from theorybench.agents.training.critic import Critic
 from theorybench.agents.training.known_rows import KnownRows
 from theorybench.agents.training.mezo import Mezo
@@ -31,6 +31,9 @@ from theorybench.envs.core.validation import choice, integer, real
 
 #: Observations whose reference probabilities are held at a time.
 _PART = 2**16
+
+#: Actions that are few: not more than a processor's vector holds, or else sums of rows have another order.
+_FEW = 4
 
 #: Labels of the streams of a critic's weights and of the directions of MeZO; draws have the labels 1, 2, ....
 CRITIC, DIRECTIONS = -1, -2
@@ -290,11 +293,15 @@ class Trainer:
         logits = self.softmax.step_logits(parameters, data.encoded)
         if self.setting.has_action_mask:
             logits = torch.where(data.legal, logits, -torch.inf)
-        logs = torch.log_softmax(logits, dim=-1)
-        pair = data.actions.ndim == data.taken.ndim + 1
-        chosen = data.actions if pair else data.actions[..., None]
-        picked = torch.gather(logs, -1, chosen) * data.taken[..., None]
-        return picked if pair else picked[..., 0]
+        # Where actions are few, a pass over each of them takes a third of one over short rows, and gives the same bits;
+        # products of matrices with what flows back into networks would not have them.
+        where = 0 if self.setting.num_actions <= _FEW and isinstance(self.softmax, TabularSoftmax) else -1
+        logs = torch.log_softmax(logits.movedim(-1, 0).contiguous() if where == 0 else logits, dim=where)
+        if data.actions.ndim == data.taken.ndim + 1:  # pairs
+            chosen, taken = (data.actions.movedim(-1, 0) if where == 0 else data.actions), data.taken[..., None]
+            picked = torch.gather(logs, where, chosen)
+            return (picked.movedim(0, -1) if where == 0 else picked) * taken
+        return torch.gather(logs, where, data.actions.unsqueeze(where)).squeeze(where) * data.taken
 
     def update(self, loss: Loss, data: Samples, *, log: bool = True, rate: float | None = None, **scalars: Any) -> None:
         """Take one step down each run's own loss, then report the policies that are due.
