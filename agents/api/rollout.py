@@ -14,8 +14,8 @@ from theorybench.envs.core.streams import PROMPT_LIMIT
 
 #: Episodes up to which all waves are played side by side.
 SIDE_BY_SIDE = 2**16
-#: (observations (m, tokens), legal bool (m, A) or None, episode numbers (m,), step) -> actions, log-probabilities: fresh
-#: arrays, the actions int64 and of the action space, which nobody checks again.
+#: (observations (m, tokens), legal bool (m, A) or None, episode numbers (m,), step) -> actions, log-probabilities.
+#: Fresh arrays; nobody checks again that actions are int64 and of the action space.
 Choose = Callable[[np.ndarray, np.ndarray | None, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 

@@ -39,7 +39,7 @@ class KnownRows:
         return self._table, rows
 
     def log_probs(self, observations: np.ndarray, actions: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the logarithms of the probabilities of actions (m,) or (m, 2), whose rows are known, shaped likewise."""
+        """Return the log-probabilities of actions (m,) or (m, 2), shaped likewise, at observations of these rows."""
         self._ask(observations, rows)
         first = rows * self._table.shape[1]
         return self._logs.ravel().take((first if actions.ndim == 1 else first[:, None]) + actions)

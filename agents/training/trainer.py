@@ -18,11 +18,12 @@ from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget, batch_of, least_remaining
 from theorybench.agents.api.rollout import Episodes, collect, sample
 from theorybench.agents.policies.catalogue import PolicyOptions
-from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax, TabularSoftmax
+from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax
 from theorybench.agents.training.critic import Critic
 from theorybench.agents.training.known_rows import KnownRows
+from theorybench.agents.training.log_probs import log_probs, of_fixed
 from theorybench.agents.training.mezo import Mezo
-from theorybench.agents.training.optimizer import BatchedOptimizer, Descent
+from theorybench.agents.training.optimizer import BatchedOptimizer, Descent, Function
 from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
@@ -31,9 +32,6 @@ from theorybench.envs.core.validation import choice, integer, real
 
 #: Observations whose reference probabilities are held at a time.
 _PART = 2**16
-
-#: Actions that are few: not more than a processor's vector holds, or else sums of rows have another order.
-_FEW = 4
 
 #: Labels of the streams of a critic's weights and of the directions of MeZO; draws have the labels 1, 2, ....
 CRITIC, DIRECTIONS = -1, -2
@@ -290,20 +288,18 @@ class Trainer:
 
     def log_probs(self, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
         """Return one run's log-probabilities of the taken actions, shaped like them, 0 in padding."""
-        logits = self.softmax.step_logits(parameters, data.encoded)
-        if self.setting.has_action_mask:
-            logits = torch.where(data.legal, logits, -torch.inf)
-        # Where actions are few, a pass over each of them takes a third of one over short rows, and gives the same bits;
-        # products of matrices with what flows back into networks would not have them.
-        where = 0 if self.setting.num_actions <= _FEW and isinstance(self.softmax, TabularSoftmax) else -1
-        logs = torch.log_softmax(logits.movedim(-1, 0).contiguous() if where == 0 else logits, dim=where)
-        if data.actions.ndim == data.taken.ndim + 1:  # pairs
-            chosen, taken = (data.actions.movedim(-1, 0) if where == 0 else data.actions), data.taken[..., None]
-            picked = torch.gather(logs, where, chosen)
-            return (picked.movedim(0, -1) if where == 0 else picked) * taken
-        return torch.gather(logs, where, data.actions.unsqueeze(where)).squeeze(where) * data.taken
+        return log_probs(self.softmax, parameters, data)
 
-    def update(self, loss: Loss, data: Samples, *, log: bool = True, rate: float | None = None, **scalars: Any) -> None:
+    def update(
+        self,
+        loss: Loss,
+        data: Samples,
+        *,
+        log: bool = True,
+        rate: float | None = None,
+        logs: Function | None = None,
+        **scalars: Any,
+    ) -> None:
         """Take one step down each run's own loss, then report the policies that are due.
 
         Args:
@@ -312,12 +308,14 @@ class Trainer:
             log: whether to report, with the scalars of the data.
             rate: of the learning rate, the part that this step takes; None for what the option `decay` says: all of
                 it, or the part of the budget that was left before these data.
+            logs: works out log-probabilities; None for `log_probs`.
             scalars: further numbers to report, (R,) each.
         """
         if rate is None:
             left = (self.remaining + data.rewards.shape[1]) / self._budgets[0].total
             rate = min(left, 1.0) if self._decays else 1.0
-        self.optimizer.step(functools.partial(self.loss_of_one, loss), self.anchored(data), rate)
+        step = functools.partial(self.loss_of_one, loss, logs=logs)
+        self.optimizer.step(step, self.anchored(data), rate)
         if log:
             self.report(data, **scalars)
 
@@ -331,12 +329,14 @@ class Trainer:
         with torch.no_grad():
             return data._replace(anchor=self.optimizer.each(self.log_probs, data))
 
-    def loss_of_one(self, loss: Loss, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
+    def loss_of_one(
+        self, loss: Loss, parameters: torch.Tensor, data: Samples, *, logs: Function | None = None
+    ) -> torch.Tensor:
         """Return the loss of one run as a function of its parameters."""
-        logs = self.log_probs(parameters, data)
+        own = (logs or self.log_probs)(parameters, data)
         if not isinstance(self.optimizer, Mezo):
-            data = data._replace(anchor=logs.detach())
-        return loss(logs, data)
+            data = data._replace(anchor=own.detach())
+        return loss(own, data)
 
     def fit(self, loss: Loss, data: Samples, *, steps: int, size: int, group_size: int = 1) -> None:
         """Descend a loss on fixed data, by mini-batch steps whose size falls linearly with the remaining budget.
@@ -356,7 +356,7 @@ class Trainer:
         count = max(1, round(data.rewards.shape[1] / size))
         parts = (part for _ in itertools.count() for part in self.minibatches(data, count, group_size))
         for rate, part in zip(rates, parts, strict=False):
-            self.update(loss, part, log=False, rate=float(rate))
+            self.update(loss, part, log=False, rate=float(rate), logs=of_fixed(self.softmax, part))
         self._left = left
 
     def set_parameters(self, values: np.ndarray) -> None:

@@ -190,7 +190,7 @@ class Streams:
         self._episodes[rows] = 0
 
     def later(self, rows: np.ndarray, episodes: Any) -> "Streams":
-        """Return the streams of environments `rows` (indices, possibly repeated) so many episodes later, int or int64."""
+        """Return the streams of environments `rows`, indices that may be repeated, so many episodes later."""
         made = copy.copy(self)
         made._mixed, made._current = self._mixed[rows], self._current[rows]
         made._episodes = self._episodes[rows] + episodes
