@@ -9,7 +9,7 @@ import numpy as np
 from theorybench.agents.api.budget import batch_of
 from theorybench.envs.core.environments.batch import ALL, Batch, ResetOptions
 from theorybench.envs.core.errors import OptionError, ParameterError
-from theorybench.envs.core.policy import checked_probs, inverse_cdf
+from theorybench.envs.core.policy import TablePolicy, are_probs, checked_probs, inverse_cdf
 from theorybench.envs.core.streams import PROMPT_LIMIT
 
 #: Episodes up to which all waves are played side by side.
@@ -122,13 +122,17 @@ def rollout(
 
 
 def sampler(batch: Batch, policy: Any, rng: np.random.Generator) -> Choose:
-    """Return what samples the actions of a policy, which is checked at every step."""
+    """Return what samples the actions of a policy, which is checked at every step, or as a table at once."""
+    table = policy.table if type(policy) is TablePolicy and are_probs(policy.table) else None
 
     def choose(
         observations: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
     ) -> tuple[np.ndarray, np.ndarray]:
+        count = len(observations)
+        if table is not None and table.size <= count * batch.setting.num_actions:
+            return sample(table, rng.random((count, 2) if batch.pairs else count), policy.rows(observations))
         probs = checked_probs(policy, observations, batch.setting.num_actions)
-        return sample(probs, rng.random((len(probs), 2) if batch.pairs else len(probs)))
+        return sample(probs, rng.random((count, 2) if batch.pairs else count))
 
     return choose
 

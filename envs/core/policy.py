@@ -188,9 +188,9 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
         raise PolicyError(f"probs returned {type(raw).__name__}: expected an array of numbers") from error
     if table.shape != (len(observations), num_actions):
         raise PolicyError(f"probs returned shape {table.shape}: expected ({len(observations)}, {num_actions})")
-    low, sums = table.min(initial=0.0), table @ np.ones(num_actions)
-    if low >= 0.0 and (np.abs(sums - 1.0) <= SUM_TOLERANCE).all():
+    if are_probs(table):
         return table
+    low, sums = table.min(initial=0.0), table @ np.ones(num_actions)
     if not np.isfinite(sums).all():
         raise NonFiniteError(f"probs returned {np.count_nonzero(~np.isfinite(sums))} rows with NaN or infinity")
     if low < -SUM_TOLERANCE:
@@ -202,6 +202,12 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
             f"{sums[wrong[0]]:.6g}. Divide each row by its sum, or return a softmax"
         )
     return np.maximum(table, 0.0) if low < 0 else table
+
+
+def are_probs(table: np.ndarray) -> bool:
+    """Return whether all rows of float64 (n, num_actions) are probability distributions."""
+    sums = table @ np.ones(table.shape[1])
+    return bool(table.min(initial=0.0) >= 0.0 and (np.abs(sums - 1.0) <= SUM_TOLERANCE).all())
 
 
 class TablePolicy(Policy):
@@ -222,11 +228,15 @@ class TablePolicy(Policy):
         self.view_parameters, self._view = view.parameters, view
         self.depends_on = view.depends_on
 
-    def probs(self, observations: np.ndarray) -> np.ndarray:
-        """Look up the rows of the observations: float64 (n, num_actions)."""
+    def rows(self, observations: np.ndarray) -> np.ndarray:
+        """Return the rows of observations (n, tokens), int64 (n,)."""
         if not hasattr(self, "_view"):  # it was loaded
             self._view = View.rebuilt(self.view_parameters)
-        return np.take(self.table, self._view.index(observations), axis=0)
+        return self._view.index(observations)
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Look up the rows of the observations: float64 (n, num_actions)."""
+        return np.take(self.table, self.rows(observations), axis=0)
 
 
 class PolicyOfSetting(Policy):
