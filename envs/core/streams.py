@@ -205,7 +205,8 @@ class Streams:
         """Return the streams of environments `rows`, indices that may be repeated, so many episodes later."""
         made = copy.copy(self)
         made._mixed, made._current = self._mixed[rows], self._current[rows]
-        made._episodes = self._episodes[rows] + episodes
+        made.count(self._most + int(np.max(episodes)))
+        made._episodes = self.xp.astype(made._episodes[rows] + episodes, made._episodes.dtype, copy=False)
         return made
 
     def begin(self, rows: Any) -> Stream:

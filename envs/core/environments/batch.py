@@ -216,7 +216,7 @@ class Batch:
         self.state = type(wide.state)(*(field[last] for field in wide.state))
         self.steps, self.ended, self._streams = wide.steps[last], wide.ended[last], wide.streams.later(last, 0)
         self._stage, self._hint = (None if held is None else held[last] for held in (wide._stage, wide._hint))
-        self._resumed[:] = False
+        self._resumed = None
 
     def observe(self) -> Any:
         """Return the observations of all environments, a fresh array."""
