@@ -29,6 +29,8 @@ class Descent(ABC):
     def __init__(self, start: np.ndarray, *, mapped: bool = True) -> None:
         self.parameters = torch.from_numpy(np.array(start))
         self._mapped = mapped
+        self._data: Samples | None = None  # that `each` saw last
+        self._parts: list[Samples] = []  # of its runs: several steps may be taken on the same data
 
     @abstractmethod
     def step(self, loss: Function, data: Samples, rate: float = 1.0) -> None:
@@ -44,7 +46,9 @@ class Descent(ABC):
         """Apply a function of the parameters and the data of one run to every run, (R, ...)."""
         if self._mapped and len(self.parameters) > 1:  # mapping a single run takes most of the time of a small one
             return torch.func.vmap(function)(self.parameters, data)
-        return torch.stack([function(own, data.of(run)) for run, own in enumerate(self.parameters)])
+        if self._data is not data:
+            self._data, self._parts = data, [data.of(run) for run in range(len(self.parameters))]
+        return torch.stack([function(own, part) for own, part in zip(self.parameters, self._parts, strict=True)])
 
 
 class BatchedOptimizer(Descent):

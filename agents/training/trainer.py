@@ -27,7 +27,7 @@ from theorybench.agents.training.optimizer import BatchedOptimizer, Descent, Fun
 from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
-from theorybench.envs.core.streams import PROMPT_LIMIT, combine, root_key, uniforms
+from theorybench.envs.core.streams import PROMPT_LIMIT, absorb, combine, mixed, root_key, uniforms
 from theorybench.envs.core.validation import choice, integer, real
 
 #: Observations whose reference probabilities are held at a time.
@@ -90,6 +90,7 @@ class Trainer:
         self.runs, self._budgets, self._logs = len(seeds), budgets, logs
         self._batch.seed(list(seeds) if self.runs > 1 else seeds[0])
         self._keys = np.array([root_key(s, "trainer", self.setting.fingerprint) for s in seeds], np.int64)
+        self._mixed = mixed(self._keys)
         self._draws, self._left = 0, 1.0
         self.softmax = options.build(self.setting)
         self.reference = SettingPolicy(self.setting, "reference")
@@ -126,7 +127,7 @@ class Trainer:
     def uniforms(self, count: int) -> np.ndarray:
         """Draw from [0, 1): float64 (R, count), from each run's own stream."""
         self._draws += 1
-        return uniforms(combine(self._keys, np.full(self.runs, self._draws)), count)
+        return uniforms(absorb(self._mixed, np.full(self.runs, self._draws)), count)
 
     def draw_prompts(self, count: int) -> np.ndarray:
         """Draw prompt indices of each run, int64 (R, count)."""

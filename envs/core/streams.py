@@ -59,7 +59,12 @@ def _finalised(z: Any) -> Any:
 
 def combine(key: Any, label: Any) -> Any:
     """Derive a key from a key and an integer label; both int64, broadcast against each other."""
-    return absorb(mix(key + _GOLDEN), label)
+    return absorb(mixed(key), label)
+
+
+def mixed(key: Any) -> Any:
+    """Begin `combine`: what is the same for all labels."""
+    return mix(key + _GOLDEN)
 
 
 def absorb(mixed: Any, label: Any) -> Any:
@@ -80,7 +85,7 @@ def _unit(bits: Any, xp: Any) -> Any:
 @functools.lru_cache(maxsize=1024)
 def _mixed(key: int) -> int:
     """Begin `combine` for one key."""
-    return int(mix(np.array([key]) + _GOLDEN)[0])
+    return int(mixed(np.array([key]))[0])
 
 
 def root_key(seed: int, *labels: str | int) -> int:
@@ -147,7 +152,7 @@ class Stream:
 
     def of(self, first: Any, *others: Any) -> "Stream":
         """Return the stream that int64 labels (each (n,)) decide, the same for every seed: what a prompt fixes."""
-        key = absorb(_mixed(self.world) if isinstance(self.world, int) else mix(self.world + _GOLDEN), first)
+        key = absorb(_mixed(self.world) if isinstance(self.world, int) else mixed(self.world), first)
         for label in others:
             key = combine(key, label)
         return Stream(key, 0, self.world, self.xp)
@@ -180,7 +185,7 @@ class Streams:
 
     def _on_device(self, keys: np.ndarray, device: Any) -> Any:
         """Copy mixed keys to the back end: `begin` absorbs the number of the episode into them."""
-        return self.xp.asarray(mix(keys + _GOLDEN), device=device)
+        return self.xp.asarray(mixed(keys), device=device)
 
     @property
     def columns(self) -> tuple[Any, Any, Any]:
