@@ -3,7 +3,6 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,8 +11,6 @@ from theorybench.agents.training.samples import Samples
 
 #: (parameters, samples) of one run -> tensor.
 Function = Callable[[torch.Tensor, Samples], torch.Tensor]
-#: Stock optimisers, all elementwise.
-OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 #: Adam's decay of the moments, and what is added to the root of the second one.
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 
@@ -74,9 +71,7 @@ class BatchedOptimizer(Descent):
         super().__init__(start, mapped=mapped)
         self.parameters.requires_grad_()
         self._learning_rate, self._max_norm, self._steps = learning_rate, max_norm, 0
-        # Networks whose runs go alone: quicker, and rounded otherwise at the end of an array.
-        self._fused = None if mapped else OPTIMIZERS[optimizer]([self.parameters], lr=learning_rate, fused=True)
-        count = 2 if mapped and optimizer == "adam" else 0
+        count = 2 if optimizer == "adam" else 0
         self._moments = [torch.zeros_like(self.parameters, requires_grad=False) for _ in range(count)]
 
     def step(self, loss: Function, data: Samples, rate: float = 1.0) -> None:
@@ -91,11 +86,7 @@ class BatchedOptimizer(Descent):
                 norms = torch.linalg.vector_norm(gradient.flatten(1), dim=1)
                 factor = torch.clamp(self._max_norm / (norms + 1e-12), max=1.0)
                 gradient.mul_(factor.reshape(-1, *(1,) * (gradient.ndim - 1)))
-            if self._fused is None:
-                self._move(gradient, rate * self._learning_rate)
-                return
-        self._fused.param_groups[0]["lr"] = rate * self._learning_rate
-        self._fused.step()
+            self._move(gradient, rate * self._learning_rate)
 
     def _move(self, gradient: torch.Tensor, length: float) -> None:
         if not self._moments:
