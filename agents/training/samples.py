@@ -41,11 +41,13 @@ class Samples(NamedTuple):
 
     def pick(self, index: torch.Tensor) -> "Samples":
         """Return some episodes of each run, int64 (R, M) numbers; fields have the leading axis of runs."""
-        runs = torch.arange(len(index))[:, None]
+        runs, each = self.rewards.shape[:2]
+        rows = (index + each * torch.arange(runs)[:, None]).flatten()
 
         def part(field: torch.Tensor) -> torch.Tensor:
-            constant = not any(field.stride())  # a view of one number stays one
-            return field[:, : index.shape[1]] if constant else field[runs, index]
+            if not any(field.stride()):  # a view of one number stays one
+                return field[:, : index.shape[1]]
+            return field.flatten(0, 1).index_select(0, rows).unflatten(0, index.shape)
 
         return Samples(*map(part, self))
 

@@ -190,6 +190,34 @@ class Batch:
         self.steps[rows] = 0
         self.ended[rows] = False
 
+    def side_by_side(self, episodes: int, runs: int) -> "tuple[Batch, np.ndarray]":
+        """Return environments whose first episodes are the next ones of these, to be played all at once.
+
+        Args:
+            episodes: of each run, at least as many as it has environments, which take turns.
+            runs: consecutive blocks of environments.
+
+        Returns:
+            The environments, `runs * episodes` of them, run by run, charged to the same meter; and for `go_on_from`
+            which of them play the last episode of each of these, int64 (n,).
+        """
+        block = self.n // runs
+        turn, own = np.divmod(np.arange(episodes), block)
+        rows = (block * np.arange(runs)[:, None] + own).ravel()
+        wide = Batch(self.setting, len(rows), self.xp, self.device, self.worker)
+        wide.meter, wide._streams = self.meter, self.streams.later(rows, np.tile(turn, runs))
+        wide._stage, wide._hint = (None if held is None else held[rows] for held in (self._stage, self._hint))
+        first = np.arange(block)
+        last = first + (episodes - 1 - first) // block * block
+        return wide, (episodes * np.arange(runs)[:, None] + last).ravel()
+
+    def go_on_from(self, wide: "Batch", last: np.ndarray) -> None:
+        """Be where the environments of `side_by_side` are after all of their episodes."""
+        self.state = type(wide.state)(*(field[last] for field in wide.state))
+        self.steps, self.ended, self._streams = wide.steps[last], wide.ended[last], wide.streams.later(last, 0)
+        self._stage, self._hint = (None if held is None else held[last] for held in (wide._stage, wide._hint))
+        self._resumed = None
+
     def observe(self) -> Any:
         """Return the observations of all environments, a fresh array."""
         return self.setting.observe(self.state)
@@ -357,5 +385,6 @@ class Batch:
         runs = self.meter.runs
         if runs == 1:
             return np.array([np.count_nonzero(chosen)])
-        own = rows if isinstance(rows, slice) else to_numpy(rows)
-        return np.bincount((np.arange(self.n)[own] // (self.n // runs))[chosen], minlength=runs)
+        if isinstance(rows, slice):
+            return np.count_nonzero(chosen.reshape(runs, -1), axis=1)
+        return np.bincount((np.arange(self.n)[to_numpy(rows)] // (self.n // runs))[chosen], minlength=runs)
