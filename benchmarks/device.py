@@ -5,7 +5,7 @@
 The actions of a roll-out are drawn on the device, from each environment's stream. Before anything is timed, a roll-out
 of few environments is compared with NumPy's, bit for bit. Three forms are measured:
 
-1. `eager`: a kernel for each operation of the traced step (`envs/core/compiled/tensors.py`);
+1. `eager`: a kernel for each operation of the traced step (`envs/core/compiled/device.py`);
 2. `graph`: a roll-out captured as a CUDA graph and replayed; on an accelerator alone;
 3. `compile`: `torch.compile` of a step, then captured; on an accelerator, or where `--compile` asks for it.
 
@@ -28,7 +28,7 @@ import gymnasium as gym
 import torch
 from _stored import hardware, store
 
-from theorybench.envs.core.compiled.tensors import TensorSteps
+from theorybench.envs.core.compiled.device import TensorSteps
 
 IDS = ("TreeMarkovChain", "ReasoningTree", "Parity")
 #: Transitions a second that are asked of the tree on an accelerator.
@@ -41,7 +41,7 @@ def made(id: str, n: int, device: str) -> TensorSteps:
     """Make the environments of a setting."""
     envs = gym.make_vec(f"TheoryBench/{id}-v0", num_envs=n, backend="torch", device=device)
     envs.reset(seed=0)
-    return TensorSteps(envs.unwrapped.batch)
+    return TensorSteps(envs.unwrapped.setting, envs.unwrapped.batch.columns)
 
 
 def check(id: str, device: str) -> None:
@@ -54,7 +54,7 @@ def check(id: str, device: str) -> None:
         actions = steps.random_actions()
         found = steps.step(actions)
         observations, rewards, terminated, _, _ = envs.step(actions.cpu().numpy())
-        same = (found.observations.cpu().numpy() == observations).all() and (
+        same = (found.shown.observations.cpu().numpy() == observations).all() and (
             found.rewards.cpu().numpy() == rewards
         ).all()
         if not (same and (found.terminated.cpu().numpy() == terminated).all()):

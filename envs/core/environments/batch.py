@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from theorybench.envs.core.arrays import backend_namespace, backend_of, to_numpy
+from theorybench.envs.core.arrays import backend_namespace, backend_of, refuse_later, to_numpy
 from theorybench.envs.core.compiled.program import Program
 from theorybench.envs.core.compiled.stepping import Bound, Choice, Columns, Stepped
 from theorybench.envs.core.dynamics import Dynamics
@@ -62,10 +62,11 @@ class Batch:
         self._resumed = np.zeros(n, np.bool_)  # episodes of a copy: a meter charges the first step of each again
         self._legal: tuple[Any, Any] = (None, None)  # a state, and what is legal there
         self._bound: Bound | None = None  # what compiled steps write into; it is valid for the state that it holds
+        self._on_device: Any = None  # the same of steps in torch
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles hold: the array namespace by name."""
-        return self.__dict__ | {"xp": backend_of(self.xp), "_bound": None}
+        return self.__dict__ | {"xp": backend_of(self.xp), "_bound": None, "_on_device": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find the namespace again. Episodes that go on in a copy are further episodes to a budget."""
@@ -144,6 +145,11 @@ class Batch:
             raise OptionError(name, value, f"in {low}..{high} for {self.setting.name}")
         return np.broadcast_to(array.astype(np.int64), (self.n,))
 
+    @property
+    def columns(self) -> Columns:
+        """What is held of every environment, to be written in place where it is contiguous."""
+        return Columns(self.state, *self.streams.columns, self.steps, self._stage, self._hint)
+
     # Dynamics.
 
     def reset(self, options: ResetOptions) -> None:
@@ -195,10 +201,11 @@ class Batch:
     def masks(self) -> Any:
         """Return the legal actions of all environments, a fresh bool array (n, num_actions)."""
         mask = self._mask()
-        if mask is not None:
-            return self.xp.asarray(mask, copy=True)
-        shape = (self.n, self.setting.num_actions)
-        return self.xp.ones(shape, dtype=self.xp.bool, device=self.device)
+        return self.every() if mask is None else self.xp.asarray(mask, copy=True)
+
+    def every(self) -> Any:
+        """Return a fresh mask by which all actions are legal."""
+        return self.xp.ones((self.n, self.setting.num_actions), dtype=self.xp.bool, device=self.device)
 
     def _mask(self) -> Any:
         """Return what the setting says is legal in the present state, asked once; to be read alone."""
@@ -208,6 +215,8 @@ class Batch:
 
     def actions(self, given: Any, count: int) -> Any:
         """Check actions: int64 (count,), or (count, 2) for pairs.
+
+        On an accelerator the host does not wait for their range: the device stops at one that is out of it.
 
         Raises:
             ActionError: wrong shape, type or range.
@@ -220,7 +229,9 @@ class Batch:
             raise ActionError("actions", given, f"an integer array of shape {shape}") from error
         if array.shape != shape or not self.xp.isdtype(array.dtype, "integral"):
             raise ActionError("actions", given, f"an integer array of shape {shape}")
-        if count and (int(self.xp.min(array)) < 0 or int(self.xp.max(array)) > high):
+        if self.device is not None and self.device.type != "cpu":
+            refuse_later((array < 0) | (array > high))
+        elif count and (int(self.xp.min(array)) < 0 or int(self.xp.max(array)) > high):
             raise ActionError("actions", given, f"integers in 0..{high}")
         return self.xp.astype(array, self.xp.int64)  # a copy, since a state may keep its actions
 
@@ -295,8 +306,7 @@ class Batch:
         if bound is None or bound.program is not done_by or bound.columns.state is not self.state:
             # What NumPy made may be the memory of another array, or be broadcast.
             self.state = type(self.state)(*(np.array(field, order="C") for field in self.state))
-            columns = Columns(self.state, *self.streams.columns, self.steps, self._stage, self._hint)
-            bound = self._bound = Bound(done_by, self.setting, columns)
+            bound = self._bound = Bound(done_by, self.setting, self.columns)
         self._legal = (None, None)
         try:
             stepped = bound.move(actions, choice.threads)
@@ -305,6 +315,25 @@ class Batch:
             raise
         if self.meter is not None and done_by.masked:
             self.meter.illegal += self._by_run(ALL, stepped.invalid)
+        return stepped
+
+    def step_on_device(self, actions: Any, compiled: bool) -> Any:
+        """Do the same in torch: return the `TensorStep`, or None for a setting that is not traced."""
+        from theorybench.envs.core.compiled.device import TensorSteps, hindrance
+
+        if hindrance(self.setting, self.device, self._stage is not None, self._hint is not None):
+            return None
+        steps = self._on_device
+        if steps is None or steps.state is not self.state:
+            self._admit(ALL)
+            self.state = type(self.state)(*(self.xp.asarray(field, copy=True) for field in self.state))
+            steps = self._on_device = TensorSteps(self.setting, self.columns, compiled)
+        elif self.meter is not None:
+            self._charge(ALL)
+        self._legal = (None, None)
+        stepped = steps.step(actions)
+        if self.meter is not None and stepped.invalid is not None:
+            self.meter.illegal += self._by_run(ALL, to_numpy(stepped.invalid))
         return stepped
 
     def _write(self, rows: Any, part: Any) -> None:
