@@ -19,6 +19,8 @@ for tokens is ours:
 5. With `layers_before`, that many layers of the transformer come first: x and s_0 are what they give.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -38,6 +40,7 @@ from theorybench.agents.policies.networks.tokens import (
     square,
 )
 from theorybench.agents.policies.networks.transformer import decode, decoder_entries
+from theorybench.envs.core.arrays import namespace, to_numpy
 from theorybench.envs.core.setting import Setting
 
 #: The last tokens whose distance from the answer is read.
@@ -77,11 +80,15 @@ class Looped(ContextNetwork):
             "last": Weights((width, outputs), width, 0.0),
         }
 
-    def see(self, observations: np.ndarray) -> np.ndarray:
-        """Return tokens, the answer's place behind the mark and the number of loops, float64 (n, tokens + 2)."""
+    def see(self, observations: Any) -> Any:
+        """Return tokens, the answer's place behind the mark and the number of loops, float64 (n, tokens + 2).
+
+        The number of loops that a setting says is asked on the host, and so is the largest one in `think`.
+        """
+        xp, seen = namespace(observations), super().see(observations)
         given = isinstance(self.loops, int)
-        loops = np.full(len(observations), self.loops) if given else self.setting.thinking(observations)
-        return np.concatenate([super().see(observations), loops[:, None]], axis=1)
+        loops = np.full(len(observations), self.loops) if given else self.setting.thinking(to_numpy(observations))
+        return xp.concat([seen, xp.asarray(loops[:, None], dtype=xp.float64, device=seen.device)], axis=1)
 
     def read(
         self, own: dict[str, torch.Tensor], tokens: torch.Tensor, asked: torch.Tensor, notes: Notes | None = None
@@ -101,7 +108,7 @@ class Looped(ContextNetwork):
         answers, mark = self.answers(tokens, asked), self.behind(tokens)
         x = decode(own, own["token"][tokens], tokens, self.heads, self.layers_before)
         keys, values = (split_heads(norm(x) @ own[name], self.heads) for name in ("key", "value"))
-        back, place = distances(answers, tokens.shape[1]), torch.arange(tokens.shape[1])
+        back, place = distances(answers, tokens.shape[1]), torch.arange(tokens.shape[1], device=tokens.device)
         seen = (back > 0) & ((tokens != 0) & (place != mark))[:, None]
         back = back - ((place < mark) & (answers[:, :, None] > mark)).long()  # the mark is no step on the way
         lean = torch.nn.functional.pad(own["lean"], (0, 0, 1, 1))[back.clamp(0, NEAR + 1)].permute(0, 3, 1, 2)

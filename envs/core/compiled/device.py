@@ -198,3 +198,56 @@ def chosen(condition: torch.Tensor, new: torch.Tensor, old: torch.Tensor) -> tor
 def write(column: torch.Tensor, condition: torch.Tensor, new: torch.Tensor, old: torch.Tensor) -> None:
     """Write what `chosen` returns into a column, in place: a replayed graph reads and writes the same memory."""
     torch.where(condition.reshape(-1, *[1] * (column.ndim - 1)), new, old, out=column)
+
+
+class TensorWave:
+    """Episodes that some environments have begun, until all have ended: how many are left is never asked.
+
+    An environment whose episode ends stays in the state before its last action and goes on from there, unrecorded: no
+    state is moved beyond its end, where a table may have no row.
+
+    Args:
+        batch: of the torch back end, just reset; it stays where it is.
+        rows: the environments: indices, or slice(None).
+
+    Attributes:
+        observations: (m, tokens), what the environments show.
+        masks: bool (m, num_actions), legal actions, or None where all are.
+        running: bool (m,), episodes that have not ended.
+        rewards: float64 (m,), of each episode so far.
+        lengths: int64 (m,), actions of each episode.
+        illegal: bool (m,), episodes that an illegal action ended.
+
+    Raises:
+        Untraceable: the setting's dynamics do what the tracer does not know.
+    """
+
+    def __init__(self, batch: Any, rows: Any) -> None:
+        columns: Columns = batch.columns
+        self._form = form_of(batch.setting, batch.device, columns.stage is not None, columns.hint is not None)
+        self._columns = {name: column[rows].clone() for name, column in named(columns).items()}
+        legal = batch.setting.action_mask(batch.state)
+        self.observations, self.masks = batch.observe()[rows], None if legal is None else legal[rows]
+        self.lengths = torch.zeros_like(self._columns["steps"])
+        self.running, self.illegal = self.lengths == 0, self.lengths != 0
+        self.rewards = self.lengths.to(torch.float64)
+
+    def move(self, actions: torch.Tensor) -> None:
+        """Take an action of the space in every environment: int64 (m,), or (m, 2) for pairs, on the device."""
+        traced = self._form.traced
+        known = Values(self._form.move, {"actions": actions, **self._columns})
+        rewards, ended, invalid = known.outcome(traced)
+        self.rewards = self.rewards + torch.where(self.running, rewards, 0.0)
+        self.lengths = self.lengths + self.running
+        if invalid is not None:
+            self.illegal = self.illegal | (self.running & invalid)
+        moved = {f"state{number}": node for number, node in enumerate(traced.moved)}
+        after = {name: known.apart(node, name) for name, node in moved.items()}
+        observations, masks = traced.after
+        self.observations = chosen(ended, self.observations, known[observations])
+        if masks is not None and self.masks is not None:
+            self.masks = chosen(ended, self.masks, known[masks])
+        for name, new in after.items():
+            write(self._columns[name], ended, self._columns[name], new)
+        self._columns["steps"].add_(~ended)
+        self.running = self.running & ~ended

@@ -249,7 +249,7 @@ class Batch:
             BudgetExhausted: more episodes would begin than the budget has left; nothing has moved.
             ResetNeeded: an environment has ended; nothing has moved.
         """
-        self._admit(rows)
+        self.admit(rows)
         whole = isinstance(rows, slice)
         state = self.state if whole else type(self.state)(*(field[rows] for field in self.state))
         mask = self._mask()
@@ -270,8 +270,13 @@ class Batch:
             self.ended = self._put(self.ended, rows, terminated)
         return rewards, terminated, invalid
 
-    def _admit(self, rows: Any) -> None:
-        """Refuse a step of environments that cannot move, and charge for it."""
+    def admit(self, rows: Any) -> None:
+        """Refuse a step of environments that cannot move, and charge for it.
+
+        Raises:
+            BudgetExhausted: see `step`.
+            ResetNeeded: see `step`.
+        """
         if self.state is None:
             raise ResetNeeded("call reset before step")
         if bool(self.xp.any(self.ended[rows])):
@@ -301,7 +306,7 @@ class Batch:
         done_by = self.compiled(choice)
         if done_by is None:
             return None
-        self._admit(ALL)
+        self.admit(ALL)
         bound = self._bound
         if bound is None or bound.program is not done_by or bound.columns.state is not self.state:
             # What NumPy made may be the memory of another array, or be broadcast.
@@ -325,7 +330,7 @@ class Batch:
             return None
         steps = self._on_device
         if steps is None or steps.state is not self.state:
-            self._admit(ALL)
+            self.admit(ALL)
             self.state = type(self.state)(*(self.xp.asarray(field, copy=True) for field in self.state))
             steps = self._on_device = TensorSteps(self.setting, self.columns, compiled)
         elif self.meter is not None:
@@ -355,6 +360,22 @@ class Batch:
         if self._hint is not None:
             self.meter.hinted += self._by_run(own, first & (to_numpy(self._hint)[own] > 0))
         self._resumed[own] = False
+
+    def conclude(self, rows: Any, lengths: np.ndarray, illegal: np.ndarray) -> None:
+        """End episodes that were played elsewhere from where they began, and charge for all but their first actions.
+
+        Args:
+            rows: the environments, which `admit` has let in: indices, or slice(None).
+            lengths: int64 (m,), actions of each episode.
+            illegal: bool (m,), whether one of them was illegal.
+        """
+        self.ended[rows] = True
+        if self.meter is not None:
+            run = np.arange(self.n)[rows] // (self.n // self.meter.runs)
+            moves = np.zeros(self.meter.runs, np.int64)
+            np.add.at(moves, run, lengths - 1)
+            self.meter.charge(np.zeros_like(moves), moves)
+            self.meter.illegal += self._by_run(rows, illegal)
 
     def _by_run(self, rows: Any, chosen: np.ndarray) -> np.ndarray:
         """Count the chosen ones among some environments, bool (m,), for each run of the meter: int64 (runs,)."""
