@@ -13,6 +13,8 @@ from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.errors import NonFiniteError, ParameterError
 from theorybench.envs.core.policy import checked_probs
 
+#: The smallest probability a logarithm is taken of: stands for zero.
+SMALLEST = 1e-300
 #: (observations (m, tokens), legal bool (m, A) or None, step) -> actions and log-probabilities, on the device.
 TensorChoose = Callable[[torch.Tensor, torch.Tensor | None, int], tuple[torch.Tensor, torch.Tensor]]
 #: Numbers of the episodes of a wave, int64 (m,) -> what picks their actions; it may wait for the device.
@@ -21,14 +23,7 @@ Prepare = Callable[[np.ndarray], TensorChoose]
 
 def tensor_sampler(batch: Batch, policy: Any, rng: np.random.Generator) -> Prepare:
     """Return what samples the actions of a policy: on the device where it has `tensor_probs`, else through the host."""
-    direct = getattr(policy, "tensor_probs", None)
-
-    def probs(observations: torch.Tensor) -> torch.Tensor:
-        if direct is not None:
-            return direct(observations)  # type: ignore[no-any-return]
-        return torch.from_numpy(checked_probs(policy, to_numpy(observations), batch.setting.num_actions)).to(
-            observations.device
-        )
+    probs = asked(policy, batch.setting.num_actions)
 
     def prepare(numbers: np.ndarray) -> TensorChoose:
         shape = (batch.setting.horizon, len(numbers), *((2,) if batch.pairs else ()))
@@ -38,12 +33,25 @@ def tensor_sampler(batch: Batch, policy: Any, rng: np.random.Generator) -> Prepa
     return prepare
 
 
-def sample(probs: torch.Tensor, uniforms: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def asked(policy: Any, num_actions: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return a policy's probabilities as a function of tensors: its `tensor_probs`, or its `probs` on the host."""
+    direct = getattr(policy, "tensor_probs", None)
+
+    def probs(observations: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(checked_probs(policy, to_numpy(observations), num_actions)).to(observations.device)
+
+    return probs if direct is None else direct
+
+
+def sample(
+    probs: torch.Tensor, uniforms: torch.Tensor, given: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Sample actions by inverse CDF: those of NumPy but for the last bits of sums.
 
     Args:
         probs: (n, A).
         uniforms: (n,), or (n, 2) for pairs.
+        given: int64, shaped like `uniforms`: actions that are fixed, -1 where they are drawn.
 
     Returns:
         Actions int64 and their log-probabilities, both shaped like `uniforms`.
@@ -51,7 +59,10 @@ def sample(probs: torch.Tensor, uniforms: torch.Tensor) -> tuple[torch.Tensor, t
     sums, each = probs.cumsum(1), uniforms.reshape(len(probs), -1)
     threshold = each * sums[:, -1:]
     actions = (sums[:, None, :-1] <= threshold[:, :, None]).sum(2)
-    logs = torch.log(torch.gather(probs, 1, actions))
+    if given is not None:
+        own = given.reshape(actions.shape)
+        actions = torch.where(own >= 0, own, actions)
+    logs = torch.log(torch.clamp(torch.gather(probs, 1, actions), min=SMALLEST))
     return actions.reshape(uniforms.shape), logs.reshape(uniforms.shape)
 
 

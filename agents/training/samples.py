@@ -41,7 +41,7 @@ class Samples(NamedTuple):
 
     def pick(self, index: torch.Tensor) -> "Samples":
         """Return some episodes of each run, int64 (R, M) numbers; fields have the leading axis of runs."""
-        runs = torch.arange(len(index))[:, None]
+        runs = torch.arange(len(index), device=index.device)[:, None]
 
         def part(field: torch.Tensor) -> torch.Tensor:
             constant = not any(field.stride())  # a view of one number stays one
