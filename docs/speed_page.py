@@ -14,24 +14,12 @@ from families import families
 from templates import template
 
 from theorybench.envs.core.evidence.study import Axis, Chart, Series
-from theorybench.leaderboard.showing.still import Sheet, draw_panels, group_handle, save
+from theorybench.leaderboard.showing.still import Sheet, draw_panels, group_handle, line_handle, save
 from theorybench.leaderboard.showing.styles import INK, LINE_COLOUR, Style, group_styles
 
 NAME, TITLE = "speed", "Speed"
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-#: What the page is made of: a file of `RESULTS` by its name, and the command that makes it.
-COMMANDS = {
-    "environments": ["benchmarks/environments.py"],
-    "peers": ["benchmarks/peers/run.py"],
-    "batched_runs": ["benchmarks/batched_runs.py"],
-    "oracle": ["benchmarks/oracle.py"],
-    "learners": ["benchmarks/learners.py"],
-    "profiles": ["benchmarks/profiles.py"],
-    "startup": ["benchmarks/startup.py"],
-    "language": ["benchmarks/language.py"],
-    "device": ["benchmarks/device.py"],
-}
 #: Environments that tables compare, and the settings that are to make the most transitions a second, in millions.
 COUNT = 16_384
 GOAL, GOALS = 15.0, dict.fromkeys(("TreeMarkovChain", "ReasoningTree", "PreferenceBandit", "Parity"), 50.0)
@@ -45,7 +33,22 @@ OTHERS = {
     KERNEL: Style(INK, "line-ew", "solid", 1.5),
 }
 RATES, COSTS = "speed-rates.png", "speed-costs.png"
-SHEET = Sheet(width=3.5, height=2.7, columns=2, dpi=120, font=8.0)
+SHEET = Sheet(width=3.5, height=2.6, columns=2, dpi=120, font=8.0)
+#: Numbers of environments of the figure, and those that its axis names.
+SIZES, NAMED = (1, 16, 256, 4096, COUNT, 65536, 262144, 1048576), (1, 16, 256, 4096, 65536, 1048576)
+#: What the page is made of: a file of `RESULTS` by its name, and the command that makes it.
+COMMANDS = {
+    "environments": ["benchmarks/environments.py", "--n", *map(str, SIZES)],
+    "singles": ["benchmarks/environments.py", "--single"],
+    "peers": ["benchmarks/peers/run.py"],
+    "batched_runs": ["benchmarks/batched_runs.py"],
+    "oracle": ["benchmarks/oracle.py"],
+    "learners": ["benchmarks/learners.py"],
+    "profiles": ["benchmarks/profiles.py"],
+    "startup": ["benchmarks/startup.py"],
+    "language": ["benchmarks/language.py"],
+    "device": ["benchmarks/device.py"],
+}
 #: Steps of a gymnax environment as its guide takes them, the fastest of its forms.
 SCAN = "scan"
 
@@ -89,6 +92,14 @@ def fastest() -> dict[str, dict[int, float]]:
             held = both.setdefault(name, {})
             held |= {n: max(rate, held.get(n, 0.0)) for n, rate in line.items()}
     return both
+
+
+def singles() -> dict[str, tuple[float, float]]:
+    """Return the rate of each setting's single environment to CartPole's, with the passive checker and without."""
+    rate = {(short(row["what"]), row["path"]): row["rate"] for row in rows_of("singles")}
+    names = {name for name, _ in rate}
+    paths = ("checked", "unchecked")
+    return {name: tuple(rate[name, path] / rate[name, f"cartpole {path}"] for path in paths) for name in names}  # type: ignore[misc]
 
 
 def peer_rows(unit: str = "") -> list[dict[str, Any]]:
@@ -153,22 +164,25 @@ def steps_table() -> str:
 
 
 def settings_table() -> str:
-    """Return the rates of every setting at `COUNT` environments, the fastest first, beside what was asked."""
+    """Return the rates of every setting at `COUNT` environments, the fastest first, beside the goal."""
     paths = {
         "NumPy": rates("numpy"),
         "compiled": rates("compiled"),
         "compiled, two threads": rates("compiled", 2),
     }
     heads = [head for head, found in paths.items() if found]
-    lines = []
+    alone, lines = singles(), []
     for name, line in sorted(fastest().items(), key=lambda one: -one[1].get(COUNT, 0.0)):
         if COUNT in line:
             cells = [million(paths[head][name][COUNT]) if COUNT in paths[head].get(name, {}) else "" for head in heads]
+            if alone:
+                cells += [f"{ratio:.2f}" for ratio in alone.get(name, ())] or ["", ""]
             goal = GOALS.get(name, GOAL)
             verdict = "yes" if line[COUNT] >= goal * 1e6 else "**no**"
             link = f"[{name}](settings/{name}-v0.md)" if re.fullmatch(r"\w+", name) else name
             lines.append((link, *cells, f"{goal:g}", verdict))
-    return tables.table(("setting", *heads, "asked", "reached"), lines)
+    beside = ("single, checked", "single") if alone else ()
+    return tables.table(("setting", *heads, *beside, "goal", "reached"), lines)
 
 
 def scalars_table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -189,13 +203,12 @@ def draw(folder: Path) -> list[Path]:
 def _draw_rates(path: Path) -> list[Path]:
     """Draw a panel for each family: its settings, the peers, the kernel."""
     own, others = fastest(), {name: line for name, line in peer_lines().items() if name in OTHERS}
-    sizes = sorted({n for line in (*own.values(), *others.values()) for n in line})
-    if not sizes:
+    every = [rate for line in (*own.values(), *others.values()) for rate in line.values()]
+    if not every:
         return []
     charts, styles = [], []
-    x = Axis("environments", "log", ticks=tuple(n for n in sizes if n in (1, 16, 256, 4096, 65536, 1048576)))
-    every = [rate for line in (*own.values(), *others.values()) for rate in line.values()]
-    y = Axis("transitions/s", "log", range=(min(every) / 1.5, max(every) * 30))  # names stand above
+    x = Axis("environments", "log", ticks=NAMED)
+    y = Axis("transitions/s", "log", range=(min(every) / 1.5, max(every) * 1.5))
     for family in families().values():
         lines = {short(id): own[short(id)] for id in family.settings if short(id) in own}
         if lines:
@@ -203,10 +216,15 @@ def _draw_rates(path: Path) -> list[Path]:
             charts.append(Chart(family.name, x, y, tuple(series)))
             styles.append(group_styles(lines) | OTHERS)
     figure = draw_panels(charts, styles, SHEET._replace(named=False))
-    look: dict[str, Any] = {"frameon": False, "labelcolor": INK, "fontsize": SHEET.font - 1, "loc": "upper left"}
-    look |= {"labelspacing": 0.25, "ncols": 2, "columnspacing": 1.0, "handlelength": 1.6}
+    look: dict[str, Any] = {"frameon": False, "labelcolor": INK, "fontsize": SHEET.font - 1, "handlelength": 1.8}
     for axes, chart, known in zip(figure.axes, charts, styles, strict=True):
-        axes.legend(handles=[group_handle(chart, name, known[name]) for name in chart.groups], **look)
+        names = [name for name in chart.groups if name not in others]
+        handles = [group_handle(chart, name, known[name]) for name in names]
+        axes.legend(
+            handles=handles, loc="upper center", bbox_to_anchor=(0.45, -0.2), labelspacing=0.25, ncols=2, **look
+        )
+    shared = [line_handle(OTHERS[name], name) for name in others]
+    figure.legend(handles=shared, loc="outside upper center", ncols=len(shared), **look)
     return [save(figure, path)]
 
 

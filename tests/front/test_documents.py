@@ -144,7 +144,7 @@ def test_a_command_can_be_given(words, folder, records, call):
             parameters=parse_parameters(values["param"] or []),
             budget=values["budget"],
         )
-        assert plan(chosen).jobs
+        assert plan(chosen, values=False).jobs
     elif words[0] == "claims":
         assert find_claims(values["ids"] or [])
     elif words[0] == "study":

@@ -144,6 +144,7 @@ def test_toys_with_masks_stages_hints_and_pairs_have_the_bits_of_numpy(toys):
     assert check_compiled(toys.Copy(size=3))
 
 
+@pytest.mark.filterwarnings("ignore:overflow")  # of threads, too
 def test_what_is_written_for_every_setting_means_what_numpy_does(env_id, short, monkeypatch):
     """Run the functions as the Python that they are, which takes no time to compile."""
     monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
