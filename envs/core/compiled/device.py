@@ -15,6 +15,9 @@ from theorybench.envs.core.compiled.trace import Traced, trace
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.streams import mix
 
+#: What `torch.compile` is told, so that bits stay: products are rounded before they are added (on CUDA, too).
+EXACT: Any = {"emulate_precision_casts": True}
+
 
 class TensorShown(NamedTuple):
     """What environments show; tensors of n rows that nothing writes later."""
@@ -112,11 +115,13 @@ class TensorSteps:
         self.form = form_of(setting, device, columns.stage is not None, columns.hint is not None)
         self.state, self.num_actions, self._n = columns.state, setting.num_actions, len(columns.steps)
         self.columns = named(columns)
-        self._step: Any = torch.compile(self._moved, dynamic=False, fullgraph=True) if compiled else self._moved
+        self._step: Any = self._moved
+        if compiled:
+            self._step = torch.compile(self._moved, dynamic=False, fullgraph=True, options=EXACT)
 
     def random_actions(self) -> torch.Tensor:
         """Return an action of every environment that its stream and step decide: int64 (n,)."""
-        bits = mix(self.columns["keys"] ^ mix(self.columns["steps"] + 1))
+        bits = mix(self.columns["keys"] + (self.columns["steps"] ^ 0x5851F42D4C957F2D))  # no step's own draws
         return (bits & 0x7FFFFFFFFFFFFFFF) % self.num_actions
 
     def step(self, actions: torch.Tensor) -> TensorStep:
