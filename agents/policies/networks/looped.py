@@ -83,18 +83,22 @@ class Looped(ContextNetwork):
     def see(self, observations: Any) -> Any:
         """Return tokens, the answer's place behind the mark and the number of loops, float64 (n, tokens + 2).
 
-        The number of loops that a setting says is asked on the host, and so is the largest one in `think`.
+        The numbers of loops that a setting says are asked on the host, and so is the largest one in `think`.
         """
         xp, seen = namespace(observations), super().see(observations)
-        given = isinstance(self.loops, int)
-        loops = np.full(len(observations), self.loops) if given else self.setting.thinking(to_numpy(observations))
-        return xp.concat([seen, xp.asarray(loops[:, None], dtype=xp.float64, device=seen.device)], axis=1)
+        if isinstance(self.loops, int):
+            loops = xp.full((len(seen), 1), self.loops, dtype=xp.float64, device=seen.device)
+        else:
+            said = self.setting.thinking(to_numpy(observations))[:, None]
+            loops = xp.asarray(said, dtype=xp.float64, device=seen.device)
+        return xp.concat([seen, loops], axis=1)
 
     def read(
         self, own: dict[str, torch.Tensor], tokens: torch.Tensor, asked: torch.Tensor, notes: Notes | None = None
     ) -> torch.Tensor:
         """Return (n, steps, outputs)."""
-        return norm(self.think(own, tokens, asked, notes=notes)) @ own["last"]
+        most = self.loops if isinstance(self.loops, int) else None
+        return norm(self.think(own, tokens, asked, notes=notes, most=most)) @ own["last"]
 
     def think(
         self,
@@ -103,8 +107,12 @@ class Looped(ContextNetwork):
         asked: torch.Tensor,
         state: torch.Tensor | None = None,
         notes: Notes | None = None,
+        most: int | None = None,
     ) -> torch.Tensor:
-        """Return the state after the loops that are asked for, (n, steps, width), from `state` on; None: from s_0."""
+        """Return the state after the loops that are asked for, (n, steps, width), from `state` on; None: from s_0.
+
+        The most that are asked for are looked up where they are not given.
+        """
         answers, mark = self.answers(tokens, asked), self.behind(tokens)
         x = decode(own, own["token"][tokens], tokens, self.heads, self.layers_before)
         keys, values = (split_heads(norm(x) @ own[name], self.heads) for name in ("key", "value"))
@@ -114,7 +122,9 @@ class Looped(ContextNetwork):
         lean = torch.nn.functional.pad(own["lean"], (0, 0, 1, 1))[back.clamp(0, NEAR + 1)].permute(0, 3, 1, 2)
         first = at_places(x, answers)
         state = first if state is None else state
-        for loop in range(int(asked[..., 1].max()) if asked.numel() else 0):
+        if most is None:
+            most = int(asked[..., 1].max()) if asked.numel() else 0
+        for loop in range(most):
             queries = split_heads(norm(state) @ own["query"], self.heads)
             alpha = recall(queries @ keys.transpose(-1, -2) / self.size + lean, seen)
             after = first + join_heads(alpha @ values) @ own["join"]

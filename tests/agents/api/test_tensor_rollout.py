@@ -151,7 +151,7 @@ def test_what_is_no_policy_is_refused():
 
 
 @CUDA
-@pytest.mark.parametrize("name", [name for name in KIT.OURS if name != "looped"])
+@pytest.mark.parametrize("name", KIT.OURS)
 def test_no_wave_waits_for_the_host(name):
     envs = gym.make_vec("TheoryBench/TreeMarkovChain-v0", num_envs=256, backend="torch", device="cuda")
     envs.reset(seed=0)
