@@ -114,7 +114,7 @@ def play(batch: Batch, prepare: Prepare, numbers: np.ndarray, rows: Any) -> dict
     batch.admit(rows)
     played = run(wave, choose, setting.horizon)
     lengths, log_probs = to_numpy(wave.lengths), to_numpy(played.log_probs)
-    batch.conclude(rows, lengths, to_numpy(wave.illegal))
+    conclude(batch, rows, lengths, to_numpy(wave.illegal))
     taken = np.arange(setting.horizon) < lengths[:, None]
     if wrong := np.count_nonzero(~np.isfinite(log_probs[taken])):
         raise NonFiniteError(f"the policy gave NaN or infinity as the log-probabilities of {wrong} actions")
@@ -136,3 +136,20 @@ def play(batch: Batch, prepare: Prepare, numbers: np.ndarray, rows: Any) -> dict
         "prompts": prompts,
         "lengths": lengths,
     }
+
+
+def conclude(batch: Batch, rows: Any, lengths: np.ndarray, illegal: np.ndarray) -> None:
+    """End episodes that a wave has played, and charge for all but their first actions.
+
+    Args:
+        batch: has let them in.
+        rows: the environments: indices, or slice(None).
+        lengths: int64 (m,), actions of each episode.
+        illegal: bool (m,), whether one of them was illegal.
+    """
+    batch.ended[rows] = True
+    if (meter := batch.meter) is not None:
+        run = np.arange(batch.n)[rows] // (batch.n // meter.runs)
+        moves = np.bincount(run, lengths - 1, meter.runs).astype(np.int64)
+        meter.charge(np.zeros_like(moves), moves)
+        meter.illegal += np.bincount(run[illegal], minlength=meter.runs)

@@ -38,8 +38,11 @@ def backend_namespace(backend: str, device: str) -> tuple[Any, Any]:
     return torch_namespace, resolved
 
 
-def refuse_later(wrong: Any) -> None:
+def refuse_later(wrong: Any) -> bool:
     """Stop a device where anything of a torch bool array is True, without waiting for it: its next answer is an error.
+
+    Returns:
+        False: nothing is known yet.
 
     Raises:
         RuntimeError: on the CPU, at once.
@@ -47,6 +50,7 @@ def refuse_later(wrong: Any) -> None:
     import torch
 
     torch._assert_async(~wrong.any(), "an action is not in the action space")
+    return False
 
 
 def backend_of(xp: Any) -> str:

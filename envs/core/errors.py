@@ -116,6 +116,10 @@ class ConfigurationError(TheoryBenchError, ValueError):
     """A configuration file or a command-line value that cannot be used."""
 
 
+class CompilationWarning(RuntimeWarning):
+    """Steps that numba cannot compile: they go on in NumPy, slower and with the same results."""
+
+
 class CheckFailed(TheoryBenchError, AssertionError):
     """A checker of `theorybench.testing` found something wrong; the message says what and how to fix it."""
 

@@ -19,6 +19,8 @@ from theorybench.envs.core.errors import ParameterError, require_integer
 DRAWS_PER_STEP = 16
 #: A setting whose prompts are unbounded draws its prompt indices below this number.
 PROMPT_LIMIT = 2**53
+#: How many episodes an environment begins before their number is held in 64 bits.
+WIDER = 2**31 - 1
 
 _GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 in two's complement
 _MULTIPLY_1 = -4658895280553007687  # 0xBF58476D1CE4E5B9
@@ -163,8 +165,9 @@ class Streams:
     def __init__(self, keys: np.ndarray, world: int, xp: Any, device: Any = None) -> None:
         self.xp, self.world = xp, world
         self._mixed = self._on_device(keys, device)
-        self._episodes = xp.zeros_like(self._mixed)
         self._current = xp.zeros_like(self._mixed)
+        self._episodes = np.zeros(len(keys), np.int32) if xp is np else xp.zeros_like(self._mixed)
+        self._most = 0  # no environment has begun more episodes
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles hold: the array namespace by name."""
@@ -180,8 +183,17 @@ class Streams:
 
     @property
     def columns(self) -> tuple[Any, Any, Any]:
-        """The mixed keys, the numbers of the episodes and their keys: int64 (n,) each, to be written in place."""
+        """The mixed keys, the numbers of the episodes and their keys: (n,) each, to be written in place.
+
+        The numbers are int32 in NumPy until there could be more, see `count`; the others, and all in torch, int64.
+        """
         return self._mixed, self._episodes, self._current
+
+    def count(self, most: int = 0) -> None:
+        """Say that one more episode of each environment may begin, or that none has begun more than `most`."""
+        self._most = max(self._most + 1, most)
+        if self._most >= WIDER:
+            self._episodes = self.xp.astype(self._episodes, self.xp.int64)
 
     def rekey(self, rows: Any, keys: np.ndarray) -> None:
         """Return the environments at the indices `rows` new keys (int64, one each); their episodes count from zero."""
@@ -190,8 +202,9 @@ class Streams:
 
     def begin(self, rows: Any) -> Stream:
         """Begin the next episode of environments `rows` (indices, or slice(None)): the stream of their step 0."""
+        self.count()
         episodes = self._episodes[rows] + 1
-        current = absorb(self._mixed[rows], episodes)
+        current = absorb(self._mixed[rows], self.xp.astype(episodes, self.xp.int64, copy=False))
         if isinstance(rows, slice):
             self._episodes, self._current = episodes, current
         else:
@@ -199,5 +212,5 @@ class Streams:
         return Stream(current, 0, self.world, self.xp)
 
     def step(self, rows: Any, steps: Any) -> Stream:
-        """Return the stream of environments `rows` at their step number `steps` (int64, 1 for the first action)."""
-        return Stream(self._current[rows], steps, self.world, self.xp)
+        """Return the stream of environments `rows` at their step number `steps` (integers, 1 for the first action)."""
+        return Stream(self._current[rows], self.xp.astype(steps, self.xp.int64, copy=False), self.world, self.xp)

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,12 @@ from theorybench.envs.kept import kept_folder
 
 #: Functions of this process, by their source.
 _FUNCTIONS: dict[str, Callable[..., tuple[bool, bool]]] = {}
+#: Why functions could not be compiled in this process, by their source.
+_FAILED: dict[str, str] = {}
+
+
+class CompilationFailed(Exception):
+    """A function that cannot be compiled; the message says why."""
 
 
 class Program(NamedTuple):
@@ -37,6 +43,30 @@ class Program(NamedTuple):
     def loaded(self) -> bool:
         """Whether the function has been compiled, or read from disk, in this process."""
         return self.source in _FUNCTIONS
+
+    @property
+    def failed(self) -> bool:
+        """Whether compiling it has failed in this process."""
+        return self.source in _FAILED
+
+    def compile(self, arguments: tuple[Any, ...]) -> None:
+        """Compile the function for arguments of such types, unless that has been done.
+
+        Args:
+            arguments: after `start` and `stop`.
+
+        Raises:
+            CompilationFailed: it cannot be compiled; this is not tried again in this process.
+        """
+        if not self.failed:
+            try:
+                self.function(0, 0, *arguments)
+                return
+            except Exception as error:  # numba raises many types
+                _FUNCTIONS.pop(self.source, None)
+                _FAILED[self.source] = " ".join(f"{type(error).__name__}: {error}".split())
+                raise CompilationFailed(_FAILED[self.source]) from error
+        raise CompilationFailed(_FAILED[self.source])
 
     @property
     def function(self) -> Callable[..., tuple[bool, bool]]:

@@ -1,17 +1,16 @@
 """Steps of a batch by a compiled function: chosen where it pays, and the same bits as in NumPy."""
 
 import itertools
-import os
-from concurrent.futures import ThreadPoolExecutor
+import warnings
 from sys import getrefcount
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Untraceable
-from theorybench.envs.core.compiled.program import Program, any_loaded, find, has_numba
+from theorybench.envs.core.compiled.program import CompilationFailed, Program, any_loaded, find, has_numba
 from theorybench.envs.core.dynamics import Dynamics
-from theorybench.envs.core.errors import ConfigurationError, ParameterError, require_integer
+from theorybench.envs.core.errors import CompilationWarning, ConfigurationError, ParameterError, require_integer
 
 #: With `compiled=None` fewer environments never take the compiled path: calling it costs what it saves.
 FEWEST = 256
@@ -22,8 +21,8 @@ PATIENCE, LONGEST = 0.2, 40_000
 
 #: Arrays of one kind that are kept to be used again: two of a step, and two that the caller may hold of the last one.
 SPARE = 4
-
-_POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and size
+#: Letters of numba's message in a warning.
+SHOWN = 300
 
 
 class ShownArrays(NamedTuple):
@@ -76,6 +75,7 @@ class Choice:
             raise ParameterError("compiled", wanted, "True, False, or None to choose")
         require_integer("threads", threads, 1)
         self.threads, self._n, self._wanted, self._spent = int(threads), n, wanted, 0.0
+        self._name = setting.name
         self._possible = wanted is not False and not hindered and has_numba()
         if not wanted:
             self._possible = self._possible and n >= FEWEST
@@ -100,8 +100,27 @@ class Choice:
             return None
         if self._wanted or found.loaded:
             return found
+        if found.failed:
+            return None
         length = len(found.source)
         return found if length <= LONGEST and self._spent > PATIENCE * length / 1000 else None
+
+    def give_up(self, error: CompilationFailed) -> None:
+        """Warn that steps go on in NumPy, since they cannot be compiled.
+
+        Raises:
+            ParameterError: the compiled path is wanted.
+        """
+        what = f"numba cannot compile the steps of {self._name}: "
+        if self._wanted:
+            raise ParameterError("compiled", True, "None or False for this setting", f"{what}{error}") from error
+        shown = str(error) if len(str(error)) <= SHOWN else f"{str(error)[:SHOWN]}..."
+        warnings.warn(
+            f"{what}{shown} They go on in NumPy, with the same results. compiled=True raises the whole error; "
+            "compiled=False does without numba.",
+            CompilationWarning,
+            stacklevel=4,
+        )
 
     def waited(self, seconds: float) -> None:
         """Count the processor time of a step in NumPy."""
@@ -142,6 +161,9 @@ class Bound:
         program: of the setting.
         setting: the setting.
         columns: written in place by every step.
+
+    Raises:
+        CompilationFailed: the program cannot be compiled.
     """
 
     def __init__(self, program: Program, setting: Dynamics, columns: Columns) -> None:
@@ -153,18 +175,15 @@ class Bound:
         options = [empty if option is None else option for option in (columns.stage, columns.hint)]
         held = [*(field.reshape(-1) for field in columns.state), columns.mixed, columns.episodes, columns.keys]
         self._arguments = (*held, columns.steps, *options, np.int64(setting.world), *program.tables)
+        flags = [np.bool_] * (1 + program.masked)
+        kinds = [np.int64, np.float64, *flags, *2 * [self._dtype, np.int64, np.bool_]]
+        program.compile((np.zeros(1, np.int64), *(np.empty(0, kind) for kind in kinds), *self._arguments))
 
-    def _shown(self) -> tuple[np.ndarray, ...]:
+    def _shown(self) -> ShownArrays:
         """Make arrays for what the function writes of what environments show."""
-        shown = (self._n, self._tokens), self._dtype
-        arrays = [self._pool.take(*shown), self._pool.take((self._n,), np.int64)]
-        return (*arrays, self._pool.take((self._n, self._actions), np.bool_)) if self.program.masked else (*arrays,)
-
-    def _complete(self, arrays: tuple[np.ndarray, ...]) -> ShownArrays:
-        """Add masks where the function writes none: every action is legal."""
-        observations, prompts, *masks = arrays
-        every = masks[0] if masks else self._pool.take((self._n, self._actions), np.bool_, True)
-        return ShownArrays(observations, prompts, every)
+        n, take = self._n, self._pool.take
+        observations = take((n, self._tokens), self._dtype)
+        return ShownArrays(observations, take((n,), np.int64), take((n, self._actions), np.bool_))
 
     def move(self, actions: np.ndarray, threads: int) -> Stepped:
         """Move all environments by one checked action each, and begin again those that end.
@@ -185,28 +204,17 @@ class Bound:
         if any(beyond for _, beyond in done):
             raise IndexError("an index is out of range in a compiled step: compiled=False shows where")
         if not any(ended for ended, _ in done):
-            return Stepped(rewards, terminated, invalid, None, self._complete(after))
+            return Stepped(rewards, terminated, invalid, None, after)
         for (ended, _), (start, stop) in zip(done, itertools.pairwise(bounds), strict=True):
             for old, new in zip(before, after, strict=True) if not ended else ():
                 old[start:stop] = new[start:stop]
-        return Stepped(rewards, terminated, invalid, self._complete(before), self._complete(after))
+        return Stepped(rewards, terminated, invalid, before, after)
 
     def _run(self, bounds: list[int], actions: np.ndarray, results: tuple[np.ndarray, ...]) -> list[tuple[bool, bool]]:
         """Run the function between bounds, each part in a thread; return what it returns of each."""
-        function = self.program.function
-        if len(bounds) == 2:
-            return [function(0, self._n, actions, *results, *self._arguments)]
-        function(0, 0, actions, *results, *self._arguments)  # compiled once, not by each thread
-        parts = list(itertools.pairwise(bounds))
-        submit = _pool(len(parts)).submit
-        others = [submit(function, start, stop, actions, *results, *self._arguments) for start, stop in parts[1:]]
-        own = function(*parts[0], actions, *results, *self._arguments)
-        return [own, *(other.result() for other in others)]
+        from theorybench.envs.core.compiled.team import NOBODY, team  # which needs numba
 
-
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return this process's threads beside the present one."""
-    key = os.getpid(), threads - 1
-    if key not in _POOLS:
-        _POOLS[key] = ThreadPoolExecutor(threads - 1, thread_name_prefix="theorybench")
-    return _POOLS[key]
+        function, parts = self.program.function, list(itertools.pairwise(bounds))
+        if len(parts) == 1:
+            return [function(*parts[0], NOBODY, actions, *results, *self._arguments)]
+        return team(len(parts)).share(function, parts, (actions, *results, *self._arguments))

@@ -82,7 +82,8 @@ class Alone:
     def write(self, held: dict[str, Any]) -> None:
         """Write where the environment is into the attributes of its batch."""
         held["state"] = self._moves.batch(self._state)
-        held["steps"], held["ended"] = np.array([self._steps]), np.array([self._ended])
+        held["steps"], held["ended"] = np.array([self._steps], held["steps"].dtype), np.array([self._ended])
+        held["_streams"].count(self._episode)
         _, episodes, current = held["_streams"].columns
         episodes[0], current[0] = self._episode, self._key
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from theorybench.envs.core.arrays import backend_namespace, backend_of, refuse_later, to_numpy
-from theorybench.envs.core.compiled.program import Program
+from theorybench.envs.core.arrays import backend_namespace, backend_of, refuse_later, smallest_integer, to_numpy
+from theorybench.envs.core.compiled.program import CompilationFailed, Program
 from theorybench.envs.core.compiled.stepping import Bound, Choice, Columns, Stepped
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.metering import Meter
@@ -47,7 +47,8 @@ class Batch:
 
     Attributes:
         state: the State of all environments, or None before the first reset.
-        steps: int64 (n,), actions taken in the current episodes.
+        steps: integers (n,), actions taken in the current episodes; in NumPy of the smallest type that holds the
+            horizon, in torch int64.
         ended: bool (n,), episodes that have ended and not been reset.
         meter: counts episodes and refuses those over a budget, or None.
     """
@@ -57,9 +58,10 @@ class Batch:
         self.state: Any = None
         self.meter: Meter | None = None
         self.pairs = setting.feedback == "preference"
+        self._counted = smallest_integer(setting.horizon) if xp is np else xp.int64
         self._stage = self._hint = None
         self._streams: Streams | None = None
-        self._resumed = np.zeros(n, np.bool_)  # episodes of a copy: a meter charges the first step of each again
+        self._resumed: np.ndarray | None = None  # episodes of a copy: a meter charges the first step of each again
         self._legal: tuple[Any, Any] = (None, None)  # a state, and what is legal there
         self._bound: Bound | None = None  # what compiled steps write into; it is valid for the state that it holds
         self._on_device: Any = None  # the same of steps in torch
@@ -183,7 +185,7 @@ class Batch:
         xp = self.xp
         if isinstance(rows, slice):
             self.state = fresh
-            self.steps = xp.zeros_like(rng.keys)
+            self.steps = xp.zeros_like(rng.keys, dtype=self._counted)
             self.ended = xp.zeros_like(rng.keys, dtype=xp.bool)
             return
         known, mask = self._legal
@@ -229,9 +231,13 @@ class Batch:
             raise ActionError("actions", given, f"an integer array of shape {shape}") from error
         if array.shape != shape or not self.xp.isdtype(array.dtype, "integral"):
             raise ActionError("actions", given, f"an integer array of shape {shape}")
-        if self.device is not None and self.device.type != "cpu":
-            refuse_later((array < 0) | (array > high))
-        elif count and (int(self.xp.min(array)) < 0 or int(self.xp.max(array)) > high):
+        if isinstance(array, np.ndarray):  # as natural numbers negative ones are the largest
+            wrong = count and int(array.view(f"u{array.itemsize}").max()) > high
+        elif self.device.type != "cpu":
+            wrong = refuse_later((array < 0) | (array > high))
+        else:
+            wrong = count and (int(self.xp.min(array)) < 0 or int(self.xp.max(array)) > high)
+        if wrong:
             raise ActionError("actions", given, f"integers in 0..{high}")
         return self.xp.astype(array, self.xp.int64)  # a copy, since a state may keep its actions
 
@@ -301,17 +307,20 @@ class Batch:
         Raises:
             BudgetExhausted: see `step`.
             IndexError: the dynamics read or write beyond an array; a reset is needed.
+            ParameterError: compiled steps are wanted and cannot be compiled; nothing has moved.
             ResetNeeded: see `step`.
         """
         done_by = self.compiled(choice)
         if done_by is None:
             return None
+        if self.state is not None:
+            self.streams.count()
+            try:
+                bound = self._bind(done_by)
+            except CompilationFailed as error:
+                choice.give_up(error)
+                return None
         self.admit(ALL)
-        bound = self._bound
-        if bound is None or bound.program is not done_by or bound.columns.state is not self.state:
-            # What NumPy made may be the memory of another array, or be broadcast.
-            self.state = type(self.state)(*(np.array(field, order="C") for field in self.state))
-            bound = self._bound = Bound(done_by, self.setting, self.columns)
         self._legal = (None, None)
         try:
             stepped = bound.move(actions, choice.threads)
@@ -321,6 +330,16 @@ class Batch:
         if self.meter is not None and done_by.masked:
             self.meter.illegal += self._by_run(ALL, stepped.invalid)
         return stepped
+
+    def _bind(self, program: Program) -> Bound:
+        """Return a program with the arrays that all environments are held in."""
+        bound, present = self._bound, (program, self.state, self.streams.columns[1])
+        held = () if bound is None else (bound.program, bound.columns.state, bound.columns.episodes)
+        if bound is None or any(a is not b for a, b in zip(held, present, strict=True)):
+            # What NumPy made may be the memory of another array, or be broadcast.
+            self.state = type(self.state)(*(np.array(field, order="C") for field in self.state))
+            bound = self._bound = Bound(program, self.setting, self.columns)
+        return bound
 
     def step_on_device(self, actions: Any, compiled: bool) -> Any:
         """Do the same in torch: return the `TensorStep`, or None for a setting that is not traced."""
@@ -353,29 +372,16 @@ class Batch:
     def _charge(self, rows: Any) -> None:
         assert self.meter is not None
         own = rows if isinstance(rows, slice) else to_numpy(rows)
-        first = to_numpy(self.steps[rows] == 0) | self._resumed[own]
+        first = to_numpy(self.steps[rows] == 0)
+        if self._resumed is not None:
+            first = first | self._resumed[own]
         self.meter.charge(self._by_run(own, first), self._by_run(own, np.ones_like(first)))
         if self._stage is not None:
             self.meter.easier += self._by_run(own, first & (to_numpy(self._stage)[own] < self.setting.num_stages))
         if self._hint is not None:
             self.meter.hinted += self._by_run(own, first & (to_numpy(self._hint)[own] > 0))
-        self._resumed[own] = False
-
-    def conclude(self, rows: Any, lengths: np.ndarray, illegal: np.ndarray) -> None:
-        """End episodes that were played elsewhere from where they began, and charge for all but their first actions.
-
-        Args:
-            rows: the environments, which `admit` has let in: indices, or slice(None).
-            lengths: int64 (m,), actions of each episode.
-            illegal: bool (m,), whether one of them was illegal.
-        """
-        self.ended[rows] = True
-        if self.meter is not None:
-            run = np.arange(self.n)[rows] // (self.n // self.meter.runs)
-            moves = np.zeros(self.meter.runs, np.int64)
-            np.add.at(moves, run, lengths - 1)
-            self.meter.charge(np.zeros_like(moves), moves)
-            self.meter.illegal += self._by_run(rows, illegal)
+        if self._resumed is not None:
+            self._resumed[own] = False
 
     def _by_run(self, rows: Any, chosen: np.ndarray) -> np.ndarray:
         """Count the chosen ones among some environments, bool (m,), for each run of the meter: int64 (runs,)."""

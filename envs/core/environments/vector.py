@@ -81,7 +81,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
         hindered = "" if same_step else "Steps are compiled with autoreset_mode='SameStep'."
         self._fused = compiled is True and backend == "torch" and same_step
-        self._on_device = backend == "torch" and same_step and compiled is not False
+        self._on_device = backend == "torch" and same_step and compiled in (None, True)
         if self._fused:
             from theorybench.envs.core.compiled.device import hindrance  # torch takes a second to import
 

@@ -133,6 +133,21 @@ def test_rekeyed_environments_start_anew_and_the_others_go_on():
     np.testing.assert_array_equal(begun[1], streams(7, 1).begin(slice(None)).bits(0)[0])
 
 
+def test_episodes_beyond_32_bits_are_counted_in_64(monkeypatch):
+    usual, source, kinds = streams(1, 3), streams(1, 3), []
+    for _ in range(4):
+        usual.begin(np.array([0, 2]))
+        with monkeypatch.context() as fewer:
+            fewer.setattr("theorybench.envs.core.streams.WIDER", 3)
+            source.begin(np.array([0, 2]))
+        kinds.append(source.columns[1].dtype.name)
+        for ours, theirs in zip(source.columns, usual.columns, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert kinds == ["int32", "int32", "int64", "int64"] and usual.columns[1].dtype == np.int32
+    source.count(most=10**10)
+    assert source.columns[1].dtype == np.int64
+
+
 @pytest.mark.parametrize("seed", [-1, 1.0, "1", True, None])
 def test_a_bad_seed_is_named(seed):
     with pytest.raises(ParameterError, match="seed = "):

@@ -1,4 +1,4 @@
-"""What compiled functions do to memory: rows copied, words of bytes written, indices kept within bounds.
+"""What compiled functions do to memory: rows copied, words of bytes written, indices kept within bounds, signs given.
 
 Called from Python each function is the Python that stands here; numba compiles what `overload` gives.
 """
@@ -13,6 +13,11 @@ from numba.extending import intrinsic, overload, register_jitable
 def copy_row(target, at, source, start, count):  # type: ignore[no-untyped-def]
     """Copy `count` elements of a flat array into another of the same type."""
     target[at : at + count] = source[start : start + count]
+
+
+def allow(target, at, count):  # type: ignore[no-untyped-def]
+    """Write True into `count` elements of a flat array of bools."""
+    target[at : at + count] = True
 
 
 def store_word(target, at, word, count):  # type: ignore[no-untyped-def]
@@ -33,6 +38,19 @@ def _from_end(index, width, beyond):  # type: ignore[no-untyped-def]
     return 0
 
 
+def announce(signs):  # type: ignore[no-untyped-def]
+    """Count `signs[0]` up, an int64 that other threads wait for."""
+    signs[0] += 1
+
+
+def awaited(signs, at, ticket, tries):  # type: ignore[no-untyped-def]
+    """Look at `signs[at]` until it has come to a number, but not more often than `tries` times; return whether it has.
+
+    It is looked at just once where nothing is compiled: there the thread that would count it up could not go on.
+    """
+    return signs[at] >= ticket
+
+
 def _pointer(context, builder, kind, array, at):  # type: ignore[no-untyped-def]
     return builder.gep(context.make_array(kind)(context, builder, array).data, [at])
 
@@ -47,6 +65,16 @@ def _copied(typing, target, at, source, start, count):  # type: ignore[no-untype
         return context.get_dummy_value()
 
     return types.void(target, types.intp, source, types.intp, types.intp), generate
+
+
+@intrinsic
+def _allowed(typing, target, at, count):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        into, at, count = arguments
+        cgutils.memset(builder, _pointer(context, builder, signature.args[0], into, at), count, 1)
+        return context.get_dummy_value()
+
+    return types.void(target, types.intp, types.intp), generate
 
 
 def _storing(bits):  # type: ignore[no-untyped-def]
@@ -69,9 +97,48 @@ def _storing(bits):  # type: ignore[no-untyped-def]
 _stored_8, _stored_4, _stored_2, _stored_1 = map(_storing, (64, 32, 16, 8))
 
 
+@intrinsic
+def _loaded(typing, signs, at):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.load_atomic(_pointer(context, builder, signature.args[0], *arguments), "acquire", 8)
+
+    return types.int64(signs, types.intp), generate
+
+
+@intrinsic
+def _released(typing, signs, at, value):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        into, at, value = arguments
+        builder.store_atomic(value, _pointer(context, builder, signature.args[0], into, at), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(signs, types.intp, types.int64), generate
+
+
+@overload(announce)
+def _announce(signs):  # type: ignore[no-untyped-def]
+    return lambda signs: _released(signs, 0, _loaded(signs, 0) + 1)  # type: ignore[call-arg]
+
+
+@overload(awaited)
+def _awaited(signs, at, ticket, tries):  # type: ignore[no-untyped-def]
+    def looked(signs, at, ticket, tries):  # type: ignore[no-untyped-def]
+        for _ in range(tries):  # noqa: SIM110  # numba knows no any()
+            if _loaded(signs, at) >= ticket:  # type: ignore[call-arg]
+                return True
+        return False
+
+    return looked
+
+
 @overload(copy_row, inline="always")
 def _copy_row(target, at, source, start, count):  # type: ignore[no-untyped-def]
     return lambda target, at, source, start, count: _copied(target, at, source, start, count)  # type: ignore[call-arg]  # numba passes the first one
+
+
+@overload(allow)
+def _allow(target, at, count):  # type: ignore[no-untyped-def]
+    return lambda target, at, count: _allowed(target, at, count)  # type: ignore[call-arg]
 
 
 @overload(store_word)

@@ -16,7 +16,7 @@ _HEAD = '''"""One step of many environments, written by theorybench.envs.core.co
 
 import numpy as np
 from numba import njit
-from theorybench.envs.core.compiled.fused.memory import copy_row, place, store_word
+from theorybench.envs.core.compiled.fused.memory import allow, announce, copy_row, place, store_word
 
 
 @njit
@@ -70,6 +70,7 @@ def write(traced: Traced) -> str:
     all are moved, then those whose episode ended begin again. It returns whether an episode ended, and whether an index
     was out of range, in which case nothing that it wrote means anything. From the first episode that ended on, and
     before it, `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
+    First of all it counts `signs[0]` up, which tells other threads that it is at work.
 
     Args:
         traced: the setting's step.
@@ -79,7 +80,8 @@ def write(traced: Traced) -> str:
     """
     source = _StepSource(traced)
     shown = list(source.widths)
-    arguments = ["start", "stop", "actions", "rewards", "terminated", *(["invalid"] if traced.legal else []), *shown]
+    arguments = ["start", "stop", "signs", "actions", "rewards", "terminated"]
+    arguments += [*(["invalid"] if traced.legal else []), *shown]
     arguments += [*(f"final_{name}" for name in shown), *(f"state{i}" for i in range(len(traced.held)))]
     arguments += ["mixed", "episodes", "keys", "steps", "stage", "hint", "world"]
     arguments += [*(f"table{i}" for i in range(len(traced.graph.tables))), *(f"guide{i}" for i in searched(traced))]
@@ -118,14 +120,16 @@ def _function(name: str, function: Callable[[Any], Any]) -> str:
 class _StepSource:
     def __init__(self, traced: Traced) -> None:
         self.traced, self.writer = traced, Writer(traced.graph, traced.roots)
-        self.widths = {"observations": traced.after.observation.size, "prompts": 1}
-        if traced.after.mask is not None:
-            self.widths["masks"] = traced.after.mask.size
+        actions = traced.graph.limits["actions"][1] + 1
+        self.widths = {"observations": traced.after.observation.size, "prompts": 1, "masks": actions}
 
     def write(self) -> list[str]:
         writer, traced = self.writer, self.traced
         with writer.block(f"for first in range(start, stop, {BLOCK}):"):
             writer.line(f"last, count = min(first + {BLOCK}, stop), 0")
+            every = None if traced.legal else self.widths["masks"]  # all actions are legal
+            if every:
+                writer.line(f"allow(masks, first * {every}, (last - first) * {every})")
             with writer.block("for i in range(first, last):"):
                 whole = self._transition()
             if whole is not None:
@@ -136,9 +140,10 @@ class _StepSource:
                 writer.line("since = first if any_ended else start")
                 writer.line("any_ended = True")
                 for name, width in self.widths.items():
-                    writer.line(
-                        f"copy_row(final_{name}, since * {width}, {name}, since * {width}, (last - since) * {width})"
-                    )
+                    at, count = f"since * {width}", f"(last - since) * {width}"
+                    filled = name == "masks" and every
+                    moved = f"copy_row(final_{name}, {at}, {name}, {at}, {count})"
+                    writer.line(f"allow(final_{name}, {at}, {count})" if filled else moved)
             with writer.block("for k in range(count):"):
                 writer.line("i = over[k]")
                 shown = self._begin()
@@ -148,7 +153,7 @@ class _StepSource:
                     self._placed(traced.fresh)
                     self._show(traced.before, traced.fresh, "observations")
         made = [f"any_ended, beyond, over = False, np.zeros(1, np.bool_), np.empty({BLOCK}, np.int64)"]
-        return [*made, *writer.scratch, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
+        return ["announce(signs)", *made, *writer.scratch, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
 
     def _transition(self) -> str | None:
         """Write the action, and what is shown after it.

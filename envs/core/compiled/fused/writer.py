@@ -50,6 +50,8 @@ class Writer(Statements):
         return shared and node.serial not in self._keeping
 
     def _input(self, node: Node, indices: tuple[Value, ...]) -> Value:
+        if node.attr in ("episodes", "steps"):  # counted in any integer type
+            return self.assign(f"np.int64({self._text(StoredAt(node.attr, 1), number(0))})")
         return self._load(node, StoredAt(node.attr, max(node.size, 1)), indices)
 
     def unpacked(self, table: Node) -> bool:

@@ -144,7 +144,7 @@ def test_toys_with_masks_stages_hints_and_pairs_have_the_bits_of_numpy(toys):
     assert check_compiled(toys.Copy(size=3))
 
 
-@pytest.mark.filterwarnings("ignore:overflow")  # of threads, too
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")  # of other threads
 def test_what_is_written_for_every_setting_means_what_numpy_does(env_id, short, monkeypatch):
     """Run the functions as the Python that they are, which takes no time to compile."""
     monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
@@ -214,6 +214,16 @@ def test_environments_change_to_compiled_steps_when_many_have_been_taken(monkeyp
     others = make("Toy/TwoArms-v0", stepping.FEWEST)  # compiled in this process: at once
     others.reset(seed=0)
     assert others.compiled
+
+
+def test_more_episodes_than_32_bits_count_go_on_in_64(monkeypatch):
+    envs, plain = make(compiled=True), make(compiled=False)
+    envs.reset(seed=0), plain.reset(seed=0)
+    monkeypatch.setattr("theorybench.envs.core.streams.WIDER", 6)
+    walk(envs, plain, 4)
+    assert envs.batch.streams.columns[1].dtype == np.int32
+    walk(envs, plain, 8)
+    assert envs.batch.streams.columns[1].dtype == np.int64
 
 
 def test_budgets_are_charged_by_compiled_steps():

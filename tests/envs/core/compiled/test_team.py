@@ -1,0 +1,73 @@
+"""Threads share steps, wake when they have slept, and hand errors on."""
+
+import threading
+import time
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+from theorybench.envs.core.compiled.team import Team, team
+
+
+def part(start, stop, begun, seen):
+    """Do a part of a call."""
+    begun[0] += 1
+    if seen is None:
+        raise ValueError(f"part {start}")
+    seen.append((start, stop, threading.get_ident()))
+    return stop - start
+
+
+def test_each_part_is_done_by_a_thread_of_its_own_whether_they_sleep_or_not():
+    three = Team(3)
+    for pause in (0.0, 0.0, 0.05, 0.0):
+        time.sleep(pause)
+        seen = []
+        assert three.share(part, [(0, 2), (2, 5), (5, 9)], (seen,)) == [2, 3, 4]
+        assert sorted(seen)[0] == (0, 2, threading.get_ident())
+        assert len({thread for _, _, thread in seen}) == 3
+
+
+def test_errors_are_handed_on_and_the_threads_go_on():
+    two, seen = Team(2), []
+    for start in (0, 1):
+        with pytest.raises(ValueError, match=f"part {start}"):
+            two.share(lambda *given: part(*given[:3], None if given[0] == start else []), [(0, 1), (1, 2)], ())  # noqa: B023
+        assert two.share(part, [(0, 1), (1, 2)], (seen,)) == [1, 1]
+
+
+def test_a_team_that_is_busy_is_not_waited_for():
+    two, inner = Team(2), []
+
+    def nested(start, stop, begun):
+        begun[0] += 1
+        return two.share(part, [(0, 1), (1, 3)], (inner,))
+
+    assert two.share(nested, [(0, 1), (1, 2)], ()) == [[1, 2], [1, 2]]
+    assert len(inner) == 4
+
+
+def test_environments_of_several_threads_have_the_bits_of_one():
+    assert team(3) is team(3)
+    made = [
+        gym.make_vec("Toy/Copy-v0", num_envs=50, compiled=True, threads=threads).unwrapped for threads in (1, 2, 3, 3)
+    ]
+    found = [[] for _ in made]
+
+    def played(envs, kept):
+        envs.reset(seed=0)
+        generator = np.random.default_rng(0)
+        for _ in range(60):
+            observations, rewards, terminated, _, info = envs.step(generator.integers(3, size=50))
+            kept += [observations, rewards, terminated, info["action_mask"]]
+
+    workers = [threading.Thread(target=played, args=pair) for pair in zip(made, found, strict=True)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(found[0]) == 240
+    for other in found[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(found[0], other, strict=True))
