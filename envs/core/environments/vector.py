@@ -18,6 +18,8 @@ from theorybench.envs.core.errors import OptionError, ParameterError, require_in
 
 #: Environments that `render` draws at most.
 RENDERED = 16
+#: Kinds of torch devices whose steps look at data: there nobody waits for them, and what is looked at saves work.
+WAITED = ("cpu",)
 
 
 def _repeated(space: gym.Space[Any], count: int) -> gym.Space[Any]:
@@ -47,8 +49,8 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         render_mode: None, "ansi" or "rgb_array": the first environments.
         compiled: whether numba compiles the steps: True, False (NumPy), or None for where it is installed and pays. The
             trajectories are the same, bit for bit. See `compiled` below for what is done. With `backend="torch"` and
-            the mode SameStep, steps are those of `compiled/device.py`, which never wait for an accelerator unless a
-            budget is attached; True has `torch.compile` fuse them, and False is the array namespace.
+            the mode SameStep, steps on an accelerator are those of `compiled/device.py`, which never wait for it unless
+            a budget is attached; True has `torch.compile` fuse them, on a processor too; False is the array namespace.
         threads: of compiled steps.
         parameters: the setting's.
     """
@@ -81,7 +83,8 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
         hindered = "" if same_step else "Steps are compiled with autoreset_mode='SameStep'."
         self._fused = compiled is True and backend == "torch" and same_step
-        self._on_device = backend == "torch" and same_step and compiled in (None, True)
+        unseen = compiled is None and backend == "torch" and resolved.type not in WAITED
+        self._on_device = self._fused or (same_step and unseen)
         if self._fused:
             from theorybench.envs.core.compiled.device import hindrance  # torch takes a second to import
 

@@ -12,6 +12,7 @@ import theorybench as tb
 from theorybench.agents.api.budget import attach
 from theorybench.envs.core.arrays import backend_namespace, to_numpy
 from theorybench.envs.core.compiled.device import TensorSteps, hindrance
+from theorybench.envs.core.environments import vector
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.errors import ActionError, BudgetExhausted, ParameterError
 
@@ -21,6 +22,12 @@ SURE = ("TreeMarkovChain", "ReasoningTree", "PreferenceBandit", "Parity", "KeyRe
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no device")
 DEVICES = ["cpu", pytest.param("cuda", marks=CUDA)]
 CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def unseen(monkeypatch):
+    """Let steps on the processor, too, look at nothing."""
+    monkeypatch.setattr(vector, "WAITED", ())
 
 
 def both(id, device="cpu", n=19, options=None, **keywords):
@@ -125,6 +132,21 @@ def test_torch_compiles_steps_with_the_same_bits(name, device):
     """Also where products are added and where numbers are divided, which a compiler may round otherwise."""
     envs, other = both(f"TheoryBench/{name}-v0", device, n=300, compiled=True)
     assert other.compiled and play(envs, other, 20)
+
+
+def test_what_was_not_asked_for_is_told(monkeypatch):
+    """What each choice takes, seen from whether final observations are there when nothing has ended."""
+
+    def blind(**keywords):
+        envs = gym.make_vec("TheoryBench/Parity-v0", num_envs=2, backend="torch", **keywords)
+        envs.reset(seed=0)
+        return "final_obs" in envs.step([0, 0])[4]
+
+    assert blind() and not blind(compiled=False) and not blind(autoreset_mode="NextStep")
+    monkeypatch.undo()
+    assert not blind()
+    with pytest.raises(ParameterError, match="compiled"):
+        blind(compiled="yes")
 
 
 def test_only_steps_that_begin_again_at_once_are_fused():
