@@ -25,7 +25,7 @@ WINDOW = 32
 #: Observations that are passed through a network at a time, to bound memory.
 PART = 2**11
 #: The same on a device.
-TENSOR_PART = 2**16
+TENSOR_PART = 2**14
 
 
 class Network(ABC):

@@ -76,6 +76,8 @@ class TensorGraph:
         order = [needed[serial] for serial in sorted(needed)]  # arguments are made before what is made of them
         self._known, changing = dict[int, torch.Tensor](), list[Node]()
         for node in order:
+            if not (node.op in ("input", "row", *_FUNCTIONS) or hasattr(self, f"_{node.op}")):
+                raise Untraceable(f"the operation {node.op}")
             if node.op not in ("input", "row") and all(arg.serial in self._known for arg in node.args):
                 self._known[node.serial] = self._made(node, self._known)
             else:
@@ -207,8 +209,6 @@ class TensorGraph:
         return x.to(_DTYPES[node.dtype])
 
     def _computed(self, node: Node, *args: torch.Tensor) -> torch.Tensor:
-        if node.op not in _FUNCTIONS:
-            raise Untraceable(f"the operation {node.op}")
         found: torch.Tensor = _FUNCTIONS[node.op](*(_aligned(x, len(node.shape)) for x in args))
         return found.to(_DTYPES[node.dtype])
 
