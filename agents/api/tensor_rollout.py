@@ -66,7 +66,7 @@ def sample(
     return actions.reshape(uniforms.shape), logs.reshape(uniforms.shape)
 
 
-class Played(NamedTuple):
+class RecordedWave(NamedTuple):
     """What was recorded of a wave, on the device; entries behind an episode's end are arbitrary."""
 
     wave: TensorWave
@@ -76,7 +76,7 @@ class Played(NamedTuple):
     legal: torch.Tensor | None  # bool (m, T, A)
 
 
-def run(wave: TensorWave, choose: TensorChoose, steps: int) -> Played:
+def run(wave: TensorWave, choose: TensorChoose, steps: int) -> RecordedWave:
     """Take the steps of a wave, so many that all episodes end; the host waits where `choose` does, and nowhere else."""
     observations, actions, log_probs, legal = [], [], [], []
     for step in range(steps):
@@ -87,7 +87,7 @@ def run(wave: TensorWave, choose: TensorChoose, steps: int) -> Played:
         log_probs.append(logs)
         wave.move(chosen)
     masks = None if wave.masks is None else torch.stack(legal, 1)  # type: ignore[arg-type]
-    return Played(wave, torch.stack(observations, 1), torch.stack(actions, 1), torch.stack(log_probs, 1), masks)
+    return RecordedWave(wave, torch.stack(observations, 1), torch.stack(actions, 1), torch.stack(log_probs, 1), masks)
 
 
 def play(batch: Batch, prepare: Prepare, numbers: np.ndarray, rows: Any) -> dict[str, np.ndarray]:
