@@ -1,10 +1,10 @@
 """Our algorithms beside TRL's trainers on the same language model: samples a second, and what an equal score costs.
 
-    python benchmarks/language.py [--quick] [--results results/language-cost]
+    python benchmarks/language.py [--rates] [--json benchmarks/results/language.json] [--quick]
 
 1. *Samples a second.* The same number of episodes, 64 an update in groups of 8, with each of our algorithms and TRL's
    on the same pre-trained model of 50 thousand weights, taking turns; one warm run before. Seconds are those of
-   training alone, without imports, pre-training and scoring.
+   training alone, without imports, pre-training and scoring, of the processor and of the clock.
 2. *Equal score.* As `astar_po.py` does it: on tuning instance 0 every algorithm trains with three step sizes, the one
    that reaches 95 % of what can be won in the fewest episodes is kept, trained on a scoring instance, and trained again
    until its first scored policy above, one run at a time. Step sizes are the same for both sides: ours are divided by
@@ -17,8 +17,12 @@ Means are geometric (but of KL), over the runs that reach the target.
 import argparse
 import dataclasses
 import gc
+import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch are imported: their arrays are small
 
 import numpy as np
 from _contest import (
@@ -42,6 +46,7 @@ from _contest import (
     run,
     tree,
 )
+from _stored import hardware, store
 
 import theorybench as tb
 from theorybench.agents.policies.sizes import SIZES
@@ -73,6 +78,8 @@ SETTINGS = {
     "TheoryBench/ReasoningTree-v0": {"d": 4, "L": 4},
     "TheoryBench/OptimalAdvantage-v0": {},
 }
+#: Times TRL's samples a second.
+GOAL = 5.0
 STEPS = (0.04, 0.12, 0.4)
 FULL = (
     dataclasses.replace(tree("llama", 5, 4, 2**12), name="tree of L = 5", weight=0.02, multiples=None),
@@ -81,25 +88,40 @@ FULL = (
 QUICK = (dataclasses.replace(tree("llama", 3, 2, 512), name="tree of L = 3", weight=0.02, multiples=None),)
 
 
-def throughput(episodes: int, repeats: int) -> None:
-    """Print the samples a second of both sides, and their ratio in each pair of runs."""
-    print(f"samples a second, {episodes} episodes, {repeats} repeats in turn")
-    print(f"{'':28}{'algorithm':10}{'ours':>8}{'TRL':>8}{'ratio':>8}{'lowest':>8}{'highest':>8}")
+def throughput(episodes: int, repeats: int) -> list[dict[str, Any]]:
+    """Print and return the samples a second of both sides, and their ratio in each pair of runs."""
+    print(f"samples a second, {episodes} episodes, {repeats} repeats in turn; {hardware()}")
+    print(f"{'':46}{'of the processor':>31}{'of the clock':>34}")
+    head = "".join(f"{name:>8}" for name in ("ours", "TRL", "ratio", "lowest"))
+    print(f"{'':28}{'algorithm':14}{head}  {head}")
+    rows = []
     for env_id, parameters in SETTINGS.items():
         for name in ("grpo", "rloo", "astar-po"):
             group = {} if name == "astar-po" else {"group_size": 8}
             ours = tb.make_agent(name, policy="llama", episodes_per_update=BATCH, **group)
             theirs = tb.make_agent(f"trl-{name}", episodes_per_update=BATCH, **group)
-            rates: list[list[float]] = []
+            rates = []
             for seed in range(repeats + 1):
                 gc.collect()
                 gc.freeze()  # what the libraries hold is not searched for garbage while one of them is timed
                 records = [tb.run(env_id, one, seed=seed, budget=episodes, **parameters) for one in (ours, theirs)]
-                rates.append([record.spent.episodes / record.seconds_wall for record in records])
-            mine, other = np.exp(np.log(rates[1:]).mean(axis=0))
-            ratios = [a / b for a, b in rates[1:]]
-            line = f"{env_id.split('/')[1]:28}{name:10}{mine:8.0f}{other:8.0f}{mine / other:7.2f}x"
-            print(f"{line}{min(ratios):7.2f}x{max(ratios):7.2f}x", flush=True)
+                rates.append([[r.spent.episodes / s for s in (r.seconds_cpu, r.seconds_wall)] for r in records])
+            logs = np.log(rates[1:])  # (repeats, sides, clocks)
+            ratios = np.exp(logs[:, 0] - logs[:, 1])
+            row: dict[str, Any] = {"name": env_id.split("/")[1], "agent": name, "episodes": episodes}
+            line = f"{row['name']:28}{name:14}"
+            for number, clock in enumerate(("processor", "clock")):
+                mine, other = (float(rate) for rate in np.exp(logs[:, :, number].mean(axis=0)))
+                spread = [float(ratio) for ratio in ratios[:, number]]
+                row[clock] = {"ours": mine, "trl": other, "ratio": mine / other, "ratios": spread}
+                line += f"{mine:8.0f}{other:8.0f}{mine / other:7.2f}x{min(spread):7.2f}x  "
+            print(line, flush=True)
+            rows.append(row)
+    worst = min(row["processor"]["ratio"] for row in rows)
+    print(
+        f"goal, at least {GOAL:g} times the processor's rate: {'reached' if worst >= GOAL else 'missed'}, {worst:.2f}x"
+    )
+    return rows
 
 
 def equal_score(cells: tuple[Cell, ...], steps: Sequence[float], seeds: int, folder: Path) -> None:
@@ -160,9 +182,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="little of everything, to see that it works")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "language-cost")
+    parser.add_argument("--rates", action="store_true", help="samples a second alone")
+    parser.add_argument("--json", type=Path, help="where they are stored")
     options = parser.parse_args()
-    throughput(*((128, 1) if options.quick else (2048, 3)))
-    equal_score(*((QUICK, (0.12,), 1) if options.quick else (FULL, STEPS, 3)), options.results)
+    store(options.json, throughput(*((128, 1) if options.quick else (2048, 3))))
+    if not options.rates:
+        equal_score(*((QUICK, (0.12,), 1) if options.quick else (FULL, STEPS, 3)), options.results)
 
 
 if __name__ == "__main__":

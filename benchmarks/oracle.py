@@ -4,13 +4,16 @@
 
 Policies are those that agents train: softmax tables of the setting's own view, moved away from where training begins,
 or what is linear in its features; on trees also tables on whole prefixes and on layer and state. Seconds are the
-processor's, the policy's own answers among them; the first call makes what later ones find. Growth is the exponent of a
-power law through the medians, along one size with the others fixed, beside what the oracle's page says.
+processor's, the policy's own answers among them; the first call makes what later ones find, and each later one is asked
+about another policy. Growth is the exponent of a
+power law through the medians, along one size with the others fixed, beside what the oracle's page says; where an oracle
+goes through points or prefixes, against their number.
 
 `benchmarks/simulation.py` compares the tree's oracle with simulations that are as precise.
 """
 
 import argparse
+import itertools
 import json
 import re
 import statistics
@@ -22,21 +25,25 @@ import numpy as np
 from _stored import hardware, store
 
 from theorybench.agents.policies.catalogue import PolicyOptions
+from theorybench.envs.core.finite.setting import FiniteSetting
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.envs.core.setting import Setting
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.leaderboard.records.identity import with_values
 from theorybench.leaderboard.running.config import list_suites, named_suite
 
 #: The most milliseconds of a later call.
 GOAL = 10.0
+#: Policies that are evaluated in turn.
+POLICIES = 3
 TREE = "TreeMarkovChain"
 #: The largest tree that is enumerated by `simulation.py`.
 LARGEST_TREE = {"instance": 10_000, "L": 8, "M0": 6, "M": 6, "num_tasks": 6}
 #: Sizes along which the time is fitted: setting, the class of the policy, the parameter, its values and the others.
 GROWTH: tuple[tuple[str, str, str, tuple[int, ...], dict[str, Any]], ...] = (
-    (TREE, "prefix", "L", (5, 6, 7, 8), {"instance": 1, "M0": 5, "M": 5, "num_tasks": 5}),
-    (TREE, "prefix", "M", (4, 5, 6, 7, 8), {"instance": 1, "L": 6, "M0": 4, "num_tasks": 4}),
+    (TREE, "prefix", "L", (6, 7, 8, 9), {"instance": 1, "M0": 5, "M": 5, "num_tasks": 5}),
+    (TREE, "prefix", "M", (4, 6, 8, 10), {"instance": 1, "L": 7, "M0": 4, "num_tasks": 4}),
     (TREE, "markov", "L", (6, 8, 10, 12), {"instance": 1, "M0": 5, "M": 5, "num_tasks": 5}),
     (TREE, "markov", "M", (4, 8, 16, 32), {"instance": 1, "L": 4, "M0": 4, "num_tasks": 4}),
     ("MetastableChain", "informed", "K", (4, 8, 12, 16), {"instance": 1}),
@@ -57,13 +64,13 @@ GROWTH: tuple[tuple[str, str, str, tuple[int, ...], dict[str, Any]], ...] = (
 )
 
 
-def made(id: str, parameters: dict[str, Any], policy: str) -> tuple[Setting, Policy]:
-    """Make a setting, and a policy of a class that has moved away from where training begins."""
+def made(id: str, parameters: dict[str, Any], policy: str) -> tuple[Setting, list[Policy]]:
+    """Make a setting, and policies of a class that have moved away from where training begins."""
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
     setting = lookup(resolve_env(id)).make_setting(given)
     learnt = PolicyOptions(policy=policy).build(setting)
-    start = learnt.start(0)
-    return setting, learnt.snapshot(start + 0.3 * np.random.default_rng(0).standard_normal(start.shape))
+    start, rng = learnt.start(0), np.random.default_rng(0)
+    return setting, [learnt.snapshot(start + 0.3 * rng.standard_normal(start.shape)) for _ in range(POLICIES)]
 
 
 def environments() -> dict[str, tuple[str, dict[str, Any], list[str]]]:
@@ -81,14 +88,23 @@ def environments() -> dict[str, tuple[str, dict[str, Any], list[str]]]:
     return found
 
 
-def timed(id: str, setting: Setting, policy: Policy, repeats: int) -> tuple[float, float, int]:
+def timed(id: str, setting: Setting, policies: list[Policy], repeats: int) -> tuple[float, float, int]:
     """Return milliseconds of the first call of a fresh oracle and of later ones, and how many values they give."""
     oracle, spent = lookup(resolve_env(id)).oracle(setting), []
-    for _ in range(1 + repeats):
+    for policy in itertools.islice(itertools.cycle(policies), 1 + repeats):
         start = time.process_time()
         values = oracle.evaluate(policy)
         spent.append(1e3 * (time.process_time() - start))
     return spent[0], statistics.median(spent[1:]), len(values)
+
+
+def counted(setting: Setting, policy: str) -> tuple[str, int] | None:
+    """Return what an oracle goes through one by one, in words, and how many there are; None where it is a formula."""
+    if isinstance(setting, FiniteSetting):
+        return "points", len(setting.graph(setting.rows))
+    if isinstance(setting, TreeMarkovChain) and policy == "prefix":
+        return "prefixes", setting.num_tasks * setting.shape.num_prefixes
+    return None
 
 
 def claimed(id: str) -> str:
@@ -119,8 +135,7 @@ def main() -> None:
         if not any(part in name for part in wanted):
             continue
         for policy in ("prefix", "markov") if TREE in id else ("informed",):
-            setting, tried = made(id, parameters, policy)
-            first, later, values = timed(id, setting, tried, options.repeats)
+            first, later, values = timed(id, *made(id, parameters, policy), options.repeats)
             row = {"name": name, "policy": policy, "suites": suites, "values": values}
             rows.append({"kind": "suite", **row, "first_ms": first, "later_ms": later})
     print(f"{hardware()}; milliseconds of processor time, the median of {options.repeats} later calls")
@@ -130,14 +145,21 @@ def main() -> None:
         print(f"{name:70}{row['later_ms']:8.2f}{row['first_ms']:9.1f}{row['values']:7}")
     slow = [row["name"] for row in rows if row["later_ms"] > GOAL]
     print(f"goal, at most {GOAL:g} ms: {', '.join(slow) + ' MISSED' if slow else 'all reached'}")
-    print(f"{'setting':18}{'policy':10}{'size':7}{'exponent':>9}  claimed; milliseconds by size")
+    print(f"{'setting':18}{'policy':10}{'size':14}{'exponent':>9}  claimed; milliseconds by size")
     for id, policy, size, values, others in GROWTH:
         if not any(part in id for part in wanted):
             continue
-        times = [timed(id, *made(id, others | {size: value}, policy), options.repeats)[1] for value in values]
+        times, counts = [], []
+        for value in values:
+            setting, policies = made(id, others | {size: value}, policy)
+            times.append(timed(id, setting, policies, options.repeats)[1])
+            counts.append(counted(setting, policy))
+        if all(counts):  # the time is compared with their number: it grows exponentially with the size
+            size = f"{counts[0][0]} by {size}"
+            values = tuple(number for _, number in counts)
         slope = exponent(values, times)
         shown = ", ".join(f"{value}: {spent:.2f}" for value, spent in zip(values, times, strict=True))
-        print(f"{id:18}{policy:10}{size:7}{slope:9.2f}  {claimed(id)}; {shown}")
+        print(f"{id:18}{policy:10}{size:14}{slope:9.2f}  {claimed(id)}; {shown}")
         row = {"name": id, "policy": policy, "size": size, "values": values, "ms": times, "others": others}
         rows.append({"kind": "growth", **row, "exponent": slope, "claimed": claimed(id)})
     store(options.json, json.loads(json.dumps(rows)))

@@ -1,24 +1,62 @@
 """The forward pass of our language models as a pure function of their weights.
 
 The same computation as in `transformers`, without its overhead: for models of this size modules, hooks and
-configurations take several times as long as the arithmetic. Weights have the names that they have in the model; tests
-compare outputs and gradients.
+configurations take several times as long as the arithmetic. Tests compare outputs and gradients. Matrices that multiply
+the same numbers, and lie side by side among the parameters, are read as one: queries, keys and values, gates and units.
 
-Keys and values may be kept from call to call, and rows of them chosen, so that a common prefix of several texts is read
-once. Where all texts of a call begin alike with half of their words or more, as short prompts do in long columns, these
-are read once too. Illegal words are not masked here: the caller knows which words are actions.
+Keys and values may be kept from call to call, in memory that is taken ahead, and rows of them chosen: a common prefix
+of several texts is read once. Where all texts of a call begin alike with half of their words or more, as short prompts
+do in long columns, these are read once too. A row of words may hold several texts as a tree, see `packing`. Illegal
+words are not masked here: the caller knows which words are actions.
 """
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional
 
-#: Keys and values of the words that were read, (n, heads, words, size) each, for every layer.
-Cache = list[tuple[torch.Tensor, torch.Tensor]]
 Weights = dict[str, torch.Tensor]
+#: Keys and values of words that were read, (n, heads, words, size) each, for every layer.
+Pairs = list[tuple[torch.Tensor, torch.Tensor]]
+#: Words whose reading takes about the time that another pass takes for nothing.
+PASS = 256
+
+
+class Tree(NamedTuple):
+    """Where the words of rows stand, and what they see, if a row holds several texts."""
+
+    places: torch.Tensor  # int64 (n, words), the place of each word in its text
+    seen: torch.Tensor  # bool (n, 1, words, words), which words each one sees
+
+
+class Cache:
+    """Keys and values of words that were read, in memory that is taken ahead.
+
+    Args:
+        kept: float32 (layers, 2, n, heads, room for words, size).
+        words: that were read.
+    """
+
+    def __init__(self, kept: torch.Tensor, words: int = 0) -> None:
+        self.kept, self.words = kept, words
+
+    def add(self, layer: int, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keep those of new words of a layer, (n, heads, words, size) each; return those of all words."""
+        new = keys.shape[2]
+        end = self.words + new
+        if end > self.kept.shape[4]:
+            self.kept = functional.pad(self.kept, (0, 0, 0, 2 * end - self.kept.shape[4]))
+        held = self.kept[layer].narrow(3, 0, end)
+        held_keys, held_values = held.unbind()
+        held_keys.narrow(2, self.words, new).copy_(keys)
+        held_values.narrow(2, self.words, new).copy_(values)
+        return held_keys, held_values
+
+    def rows(self, rows: torch.Tensor) -> "Cache":
+        """Return the cache of some rows, int64 (m,)."""
+        return Cache(self.kept.index_select(2, rows), self.words)
 
 
 def common_words(words: torch.Tensor) -> int:
@@ -35,12 +73,21 @@ class Decoder(ABC):
         model: of `build`; gives sizes, and the names and shapes of its weights.
     """
 
+    #: Matrices of neighbouring parameters that are one: the ends of their names, and that of all of them.
+    joined: tuple[tuple[tuple[str, ...], str], ...] = ()
+
     def __init__(self, model: Any) -> None:
         config = model.config
         self.layers, self.heads, self.width = config.num_hidden_layers, config.num_attention_heads, config.hidden_size
-        named = dict(model.named_parameters())
-        self.names, self.shapes = list(named), [weight.shape for weight in named.values()]
-        self.counts = [weight.numel() for weight in named.values()]
+        shapes: dict[str, list[int]] = {}
+        for name, weight in model.named_parameters():
+            whole = self._whole(name)
+            if whole in shapes:
+                shapes[whole][0] += weight.shape[0]
+            else:
+                shapes[whole] = list(weight.shape)
+        self._names, self._shapes = list(shapes), list(shapes.values())
+        self._counts = [math.prod(shape) for shape in self._shapes]
 
     @staticmethod
     def of(model: Any) -> "Decoder":
@@ -49,76 +96,104 @@ class Decoder(ABC):
 
     def weights(self, flat: torch.Tensor) -> Weights:
         """Return the weights by name, as parts of a flat tensor (weights,) in the order of the model's parameters."""
-        parts = zip(self.names, self.shapes, torch.split(flat, self.counts), strict=True)
-        return self.joined({name: part.view(shape) for name, shape, part in parts})
+        parts = zip(self._names, self._shapes, torch.split(flat, self._counts), strict=True)
+        return {name: part.view(shape) for name, shape, part in parts}
 
-    def joined(self, weights: Weights) -> Weights:
-        """Add what the forward pass needs to the weights of a model by name."""
-        return weights
+    def cache(self, rows: int, words: int) -> Cache:
+        """Return an empty cache for as many texts, with room for as many words of each."""
+        return Cache(torch.empty(self.layers, 2, rows, self.heads, words, self.width // self.heads))
 
     def __call__(
         self,
         weights: Weights,
         words: torch.Tensor,
-        cache: Cache | None = None,
+        cache: Cache | Pairs | None = None,
+        tree: Tree | None = None,
         notes: list[torch.Tensor] | None = None,
-    ) -> tuple[torch.Tensor, Cache]:
+    ) -> tuple[torch.Tensor, Pairs]:
         """Read words.
 
         Args:
             weights: by name.
             words: int64 (n, words), those that follow what is in the cache.
-            cache: of the call before, or None.
+            cache: keys and values of the words before, to which those of these words are added; or what the call
+                before returned, through which gradients go; or None.
+            tree: of rows that hold several texts; without a cache.
             notes: where the attention of the last word is noted, (n, heads, words) for each layer, if anywhere.
 
         Returns:
-            The last hidden states, (n, words, width), and the cache with these words.
+            The last hidden states, (n, words, width), and the keys and values of all words.
         """
-        common = 0 if cache or notes is not None else common_words(words)
-        if 2 * common >= words.shape[1]:  # else reading in two parts costs as much as it saves
-            first, cache = self(weights, words[:1, :common])
-            size = (len(words), *cache[0][0].shape[1:])
-            everywhere = [(keys.expand(size), values.expand(size)) for keys, values in cache]
-            rest, kept = self(weights, words[:, common:], everywhere)
-            return torch.cat([first.expand(len(words), -1, -1), rest], dim=1), kept
-        before = cache[0][0].shape[2] if cache else 0
-        length = before + words.shape[1]
-        places = torch.arange(before, length)
-        hidden, kept = self.embed(weights, words, places), []
-        behind = None if words.shape[1] == 1 else places[:, None] < torch.arange(length)
+        fresh = not (cache.words if isinstance(cache, Cache) else cache)
+        common = common_words(words) if fresh and tree is None and notes is None else 0
+        if common * (len(words) - 1) >= PASS and 2 * common >= words.shape[1]:
+            return self._parted(weights, words, cache, common)
+        before = cache.words if isinstance(cache, Cache) else cache[0][0].shape[2] if cache else 0
+        (n, new), length = words.shape, before + words.shape[1]
+        places = torch.arange(before, length) if tree is None else tree.places
+        seen = None if tree is None else tree.seen
+        if before and new > 1:
+            seen = places[:, None] >= torch.arange(length)
+        hidden, turns, kept = self.embed(weights, words, places).flatten(0, 1), self.turns(places), []
         for layer in range(self.layers):
-            queries, keys, values = self.project(weights, layer, hidden, places)
-            if cache:
+            asked = self.turn(weights, layer, self.project(weights, layer, hidden).view(n, new, -1), turns)
+            queries, keys, values = asked.view(n, new, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind()
+            if isinstance(cache, Cache):
+                keys, values = cache.add(layer, keys, values)
+            elif cache:
                 keys, values = (torch.cat(pair, dim=2) for pair in zip(cache[layer], (keys, values), strict=True))
             kept.append((keys, values))
-            scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
-            if behind is not None:
-                scores = scores.masked_fill(behind, -torch.inf)
-            attention = torch.softmax(scores, dim=-1)
+            mixed = functional.scaled_dot_product_attention(
+                queries, keys, values, attn_mask=seen, is_causal=seen is None and new > 1
+            )
             if notes is not None:
-                notes.append(attention[:, :, -1])
-            mixed = (attention @ values).transpose(1, 2).flatten(2)
-            hidden = self.think(weights, layer, hidden, mixed)
-        return self.finish(weights, hidden), kept
+                scores = queries[:, :, -1:] @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
+                notes.append(torch.softmax(scores, dim=-1)[:, :, 0])
+            hidden = self.think(weights, layer, hidden, mixed.transpose(1, 2).reshape(n * new, -1))
+        if isinstance(cache, Cache):
+            cache.words = length
+        return self.finish(weights, hidden).unflatten(0, (n, new)), kept
 
-    @staticmethod
-    def split(rows: torch.Tensor, heads: int) -> torch.Tensor:
-        """Split among heads: (n, words, heads * size) -> (n, heads, words, size)."""
-        return rows.unflatten(-1, (heads, -1)).transpose(1, 2)
+    def _parted(
+        self, weights: Weights, words: torch.Tensor, cache: Cache | Pairs | None, common: int
+    ) -> tuple[torch.Tensor, Pairs]:
+        """Read the words with which all rows begin once, then the others."""
+        first, kept = self(weights, words[:1, :common])
+        kept = [(keys.expand(len(words), -1, -1, -1), values.expand(len(words), -1, -1, -1)) for keys, values in kept]
+        if isinstance(cache, Cache):
+            for layer, pair in enumerate(kept):
+                cache.add(layer, *pair)
+            cache.words = common
+        rest, kept = self(weights, words[:, common:], cache if isinstance(cache, Cache) else kept)
+        return torch.cat([first.expand(len(words), -1, -1), rest], dim=1), kept
+
+    def _whole(self, name: str) -> str:
+        """Return the name of the matrix of which a parameter is a part, or its own."""
+        for parts, whole in self.joined:
+            for part in parts:
+                if name.endswith(part):
+                    return name.removesuffix(part) + whole
+        return name
 
     @abstractmethod
     def embed(self, weights: Weights, words: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         """Return vectors of words, (n, words, width)."""
 
     @abstractmethod
-    def project(
-        self, weights: Weights, layer: int, hidden: torch.Tensor, places: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return queries, keys and values of a layer, (n, heads, words, size) each."""
+    def project(self, weights: Weights, layer: int, hidden: torch.Tensor) -> torch.Tensor:
+        """Return queries, keys and values of a layer side by side: (rows, width) -> (rows, 3 * width)."""
+
+    def turns(self, places: torch.Tensor) -> Any:
+        """Return what `turn` needs to know of places, int64 (words,) or (n, words)."""
+        return None
+
+    def turn(self, weights: Weights, layer: int, asked: torch.Tensor, turns: Any) -> torch.Tensor:
+        """Make queries and keys know their places: queries, keys and values, (n, words, 3 * width)."""
+        return asked
 
     @abstractmethod
     def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
-        """Add the attention's output, and that of the layer's perceptron: (n, words, width)."""
+        """Add the attention's output, and that of the layer's perceptron: (rows, width)."""
 
     @abstractmethod
     def finish(self, weights: Weights, hidden: torch.Tensor) -> torch.Tensor:
@@ -128,20 +203,23 @@ class Decoder(ABC):
 class LlamaDecoder(Decoder):
     """Llama and Qwen: rotated queries and keys (in Qwen normalised before), root-mean-square norms, gated units."""
 
+    joined = (
+        (("q_proj.weight", "k_proj.weight", "v_proj.weight"), "qkv"),
+        (("gate_proj.weight", "up_proj.weight"), "gated"),
+    )
+
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         config = model.config
         self.epsilon, size = config.rms_norm_eps, config.head_dim
         rates = config.rope_parameters["rope_theta"] ** (-torch.arange(0, size, 2) / size)
         angles = torch.arange(config.max_position_embeddings)[:, None] * rates.repeat(2)
-        self.cosines, self.sines = angles.cos(), angles.sin()
-        self.sines[:, : size // 2] *= -1  # the first half of a rotated vector takes away
-
-    def joined(self, weights: Weights) -> Weights:
-        """Put the matrices of queries, keys and values side by side."""
-        homes = [f"model.layers.{layer}" for layer in range(self.layers)]
-        each = {home: [weights[f"{home}.self_attn.{name}_proj.weight"] for name in "qkv"] for home in homes}
-        return weights | {f"{home}.qkv": torch.cat(matrices).T for home, matrices in each.items()}
+        sines = angles.sin()
+        sines[:, : size // 2] *= -1  # the first half of a rotated vector takes away
+        # (places, 3 * width), spelled out for all heads: what is broadcast over short rows is slow. Values stay.
+        self.cosines, self.sines = angles.cos().repeat(1, 3 * self.heads), sines.repeat(1, 3 * self.heads)
+        self.cosines[:, 2 * self.width :], self.sines[:, 2 * self.width :] = 1.0, 0.0
+        self.size = size
 
     def norm(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
         """Scale rows to a mean square of 1, then by the weights of that name."""
@@ -151,26 +229,34 @@ class LlamaDecoder(Decoder):
         """Vectors of words."""
         return functional.embedding(words, weights["model.embed_tokens.weight"])
 
-    def project(
-        self, weights: Weights, layer: int, hidden: torch.Tensor, places: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Rotate queries and keys by their places."""
+    def project(self, weights: Weights, layer: int, hidden: torch.Tensor) -> torch.Tensor:
+        """All three by one matrix."""
         home = f"model.layers.{layer}"
-        rows = self.norm(weights, f"{home}.input_layernorm", hidden) @ weights[f"{home}.qkv"]
-        asked, values = self.split(rows, 3 * self.heads).split([2 * self.heads, self.heads], dim=1)
-        if f"{home}.self_attn.q_norm.weight" in weights:
-            both = zip("qk", asked.chunk(2, dim=1), strict=True)
-            asked = torch.cat([self.norm(weights, f"{home}.self_attn.{name}_norm", own) for name, own in both], dim=1)
-        turned = asked * self.cosines[places] + asked.roll(asked.shape[-1] // 2, -1) * self.sines[places]
-        return turned[:, : self.heads], turned[:, self.heads :], values
+        return functional.linear(
+            self.norm(weights, f"{home}.input_layernorm", hidden), weights[f"{home}.self_attn.qkv"]
+        )
+
+    def turns(self, places: torch.Tensor) -> Any:
+        """Cosines and sines."""
+        return self.cosines[places], self.sines[places]
+
+    def turn(self, weights: Weights, layer: int, asked: torch.Tensor, turns: Any) -> torch.Tensor:
+        """Rotate queries and keys by their places."""
+        home, heads = f"model.layers.{layer}.self_attn", asked.unflatten(-1, (-1, self.size))
+        if f"{home}.q_norm.weight" in weights:
+            parts = zip("qk", heads.split(self.heads, dim=2), strict=False)
+            both = [self.norm(weights, f"{home}.{name}_norm", part) for name, part in parts]
+            heads = torch.cat([*both, heads[:, :, 2 * self.heads :]], dim=2)
+        cosines, sines = turns
+        return torch.addcmul(heads.flatten(2) * cosines, heads.roll(self.size // 2, -1).flatten(2), sines)
 
     def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
         """Gated units."""
         home = f"model.layers.{layer}"
-        hidden = hidden + mixed @ weights[f"{home}.self_attn.o_proj.weight"].T
+        hidden = torch.addmm(hidden, mixed, weights[f"{home}.self_attn.o_proj.weight"].T)
         rows = self.norm(weights, f"{home}.post_attention_layernorm", hidden)
-        gate, up, down = (weights[f"{home}.mlp.{name}_proj.weight"] for name in ("gate", "up", "down"))
-        return hidden + (functional.silu(rows @ gate.T) * (rows @ up.T)) @ down.T
+        gate, up = functional.linear(rows, weights[f"{home}.mlp.gated"]).chunk(2, dim=-1)
+        return torch.addmm(hidden, functional.silu(gate) * up, weights[f"{home}.mlp.down_proj.weight"].T)
 
     def finish(self, weights: Weights, hidden: torch.Tensor) -> torch.Tensor:
         """Scale to a mean square of 1."""
@@ -191,7 +277,7 @@ class GPT2Decoder(Decoder):
 
     def linear(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
         """Multiply rows by a matrix (inputs, outputs) and add its bias."""
-        return rows @ weights[f"transformer.{name}.weight"] + weights[f"transformer.{name}.bias"]
+        return torch.addmm(weights[f"transformer.{name}.bias"], rows, weights[f"transformer.{name}.weight"])
 
     def embed(self, weights: Weights, words: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         """Vectors of words and places."""
@@ -199,13 +285,9 @@ class GPT2Decoder(Decoder):
             functional.embedding(words, weights["transformer.wte.weight"]) + weights["transformer.wpe.weight"][places]
         )
 
-    def project(
-        self, weights: Weights, layer: int, hidden: torch.Tensor, places: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def project(self, weights: Weights, layer: int, hidden: torch.Tensor) -> torch.Tensor:
         """All three by one matrix."""
-        rows = self.linear(weights, f"h.{layer}.attn.c_attn", self.norm(weights, f"h.{layer}.ln_1", hidden))
-        queries, keys, values = self.split(rows, 3 * self.heads).chunk(3, dim=1)
-        return queries, keys, values
+        return self.linear(weights, f"h.{layer}.attn.c_attn", self.norm(weights, f"h.{layer}.ln_1", hidden))
 
     def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
         """Units with the smooth gate of GPT-2."""

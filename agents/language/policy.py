@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from theorybench.agents.language.decoder import Decoder, Weights
 from theorybench.agents.language.models import SHAPES, setting_of_config
@@ -13,7 +14,6 @@ from theorybench.agents.language.reader import WORDS, Reader
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
 from theorybench.agents.policies.networks.tokens import Attention
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 
@@ -44,9 +44,7 @@ class LanguagePolicy(Policy):
             raise ParameterError("model", name, "a model of build, load or pretrained", hint)
         weights = torch.nn.utils.parameters_to_vector(model.parameters()).detach().float().cpu().numpy()
         policy = cls(found[0], model.config.to_dict(), weights.copy())
-        decoder = Decoder.of(model)
-        own = decoder.weights(torch.from_numpy(policy.weights))
-        policy._read_by = Reader.of(Vocabulary(setting_of_config(model.config)), decoder, own), own
+        policy.read_by(Decoder.of(model), setting_of_config(model.config))
         return policy
 
     @property
@@ -84,12 +82,15 @@ class LanguagePolicy(Policy):
 
         return looked(self.setting, observations, look)
 
+    def read_by(self, decoder: Decoder, setting: Setting) -> None:
+        """Read with a decoder that is there, of this model's shape and size."""
+        weights = decoder.weights(torch.from_numpy(self.weights))
+        self._read_by = Reader.of(Vocabulary(setting), decoder, weights), weights
+
     @property
     def _reader(self) -> tuple[Reader, Weights]:
         if not hasattr(self, "_read_by"):
-            decoder = Decoder.of(self.model)
-            weights = decoder.weights(torch.from_numpy(self.weights))
-            self._read_by = Reader.of(Vocabulary(self.setting), decoder, weights), weights
+            self.read_by(Decoder.of(self.model), self.setting)
         return self._read_by
 
 
@@ -178,7 +179,10 @@ def legal_actions(setting: Setting, observations: np.ndarray) -> np.ndarray:
 
 def masked_softmax(logits: torch.Tensor, legal: np.ndarray) -> np.ndarray:
     """Return the probabilities of legal actions, float64 (n, num_actions)."""
-    return softmax(np.where(legal, logits.double().numpy(), -np.inf))
+    if not legal.all():
+        logits = torch.where(torch.from_numpy(legal), logits, -torch.inf)
+    probs: np.ndarray = torch.softmax(logits.double(), dim=-1).numpy()
+    return probs
 
 
 def action_logits(weights: Weights, hidden: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
@@ -192,7 +196,9 @@ def action_logits(weights: Weights, hidden: torch.Tensor, legal: torch.Tensor) -
     Returns:
         (..., num_actions), with what the model appends to its hidden states taken into account.
     """
+    width = hidden.shape[-1]
     last = weights["lm_head.weight"][1 : legal.shape[-1] + 1]
-    one = torch.ones_like(hidden[..., :1])
-    marks = torch.cat([hidden, one, torch.zeros_like(one), (~legal).to(hidden)], dim=-1)
-    return marks[..., : last.shape[1]] @ last.T
+    logits = functional.linear(hidden, last[:, :width], last[:, width])  # a word of the response follows
+    if last.shape[1] == width + 2:  # nothing is appended for actions
+        return logits
+    return logits + (~legal).to(hidden) @ last[:, width + 2 :].T

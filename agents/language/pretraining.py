@@ -12,6 +12,8 @@
    updates and half the step size.
 """
 
+import copy
+import functools
 import hashlib
 import json
 import math
@@ -94,6 +96,13 @@ def pretrained(
         except PermissionError:  # the process of an agent that is scored may write temporary files alone
             place = Path(tempfile.gettempdir()) / place.name
             _keep(model, place)
+    weights = place / "model.safetensors"
+    return copy.deepcopy(_loaded(place, weights.stat().st_mtime_ns))
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(place: Path, changed: int) -> Any:
+    """Load a model that is kept once in a process, unless its file has changed."""
     return load(place)
 
 
@@ -193,11 +202,11 @@ def _train(
     few = texts.words.numel() <= WORDS
     count = stages * max(1, EPISODES * WORDS // texts.words.numel() // stages)
     decoder = Decoder.of(model)
-    weights = dict(zip(decoder.names, model.parameters(), strict=True))
     for _ in range(updates):
         if not few:
             texts = _texts(setting, target, _episodes(setting, target, count, rng))
-        loss = _loss(decoder, decoder.joined(weights), texts)
+        weights = decoder.weights(torch.nn.utils.parameters_to_vector(model.parameters()))
+        loss = _loss(decoder, weights, texts)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from theorybench.agents.language.decoder import Decoder, Weights
+from theorybench.agents.language.decoder import Cache, Decoder, Weights
 from theorybench.agents.language.vocabulary import Vocabulary
-from theorybench.envs.core.arrays import distinct_rows
+from theorybench.envs.core.arrays import distinct_rows, find_rows
 
 #: Words that are read at a time, and numbers that are kept of them, to bound memory.
 WORDS, KEPT = 2**16, 2**26
@@ -43,35 +43,40 @@ class Reader:
     @classmethod
     def of(cls, vocabulary: Vocabulary, decoder: Decoder, weights: Weights) -> "Reader":
         """Return the reader of a decoder, whose outputs are hidden states (n, width)."""
+        most = vocabulary.prompt_words + vocabulary.response_words
 
-        def read(words: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-            hidden, cache = decoder(weights, words, cache)
+        def read(words: torch.Tensor, cache: Cache | None) -> tuple[torch.Tensor, Cache]:
+            cache = cache or decoder.cache(len(words), min(most, 2 * words.shape[1] + 4))
+            hidden, _ = decoder(weights, words, cache)
             return hidden[:, -1], cache
 
-        def choose(cache: Any, rows: torch.Tensor) -> Any:
-            return [(keys[rows], values[rows]) for keys, values in cache]
+        return cls(vocabulary, read, Cache.rows, 2 * decoder.layers * decoder.width)
 
-        return cls(vocabulary, read, choose, 2 * decoder.layers * decoder.width)
-
-    @torch.no_grad()
+    @torch.inference_mode()
     def __call__(self, observations: np.ndarray) -> torch.Tensor:
         """Return the outputs after observations (n, tokens): (n, ...)."""
         distinct, place = distinct_rows(observations)
-        said = self.vocabulary.responses(distinct)[1]
+        responses, said = self.vocabulary.responses(distinct)
+        if (said == said[0]).all():
+            return self._together(distinct, responses[:, : said[0]])[torch.from_numpy(place)]
         groups = [np.flatnonzero(said == length) for length in np.unique(said)]
-        answers = torch.cat([self._together(distinct[group], int(said[group[0]])) for group in groups])
+        answers = torch.cat([self._together(distinct[own], responses[own, : said[own[0]]]) for own in groups])
         return answers[torch.from_numpy(np.argsort(np.concatenate(groups))[place])]
 
-    def _together(self, observations: np.ndarray, said: int) -> torch.Tensor:
-        """Read distinct observations whose responses have as many words."""
-        words = np.hstack([self.vocabulary.prompts(observations), self.vocabulary.responses(observations)[0][:, :said]])
-        kept, begun = self._continued(observations, said)
-        new = torch.from_numpy(words[:, begun:])
+    def _together(self, observations: np.ndarray, responses: np.ndarray) -> torch.Tensor:
+        """Read distinct observations, whose responses (n, words) have as many words."""
+        (count, said), before = responses.shape, self.vocabulary.prompt_words
+        whole = count * (before + said) * self._size > KEPT
+        kept, begun = (None, 0) if whole else self._continued(observations, said)
         self._reading = None
-        if words.size * self._size > KEPT or new.numel() > WORDS:
-            parts = torch.from_numpy(words).split(max(1, WORDS // words.shape[1]))
+        if kept is None:
+            new = np.hstack([self.vocabulary.prompts(observations), responses])
+        else:
+            new = responses[:, begun - before :]
+        if whole or (kept is None and new.size > WORDS):
+            parts = torch.from_numpy(new).split(max(1, WORDS // new.shape[1]))
             return torch.cat([self._read(part, None)[0] for part in parts])
-        answers, kept = self._read(new, kept)
+        answers, kept = self._read(torch.from_numpy(new), kept)
         self._reading = _Reading(observations, said, kept)
         return answers
 
@@ -82,13 +87,9 @@ class Reader:
             return None, 0
         begun = observations.copy()
         begun[:, vocabulary.setting.prompt_length + last.said :] = 0
-        count = len(last.observations)
-        _, number = distinct_rows(np.vstack([last.observations, begun]))
-        row = np.full(count + len(begun), -1)
-        row[number[:count]] = np.arange(count)
-        parents = row[number[count:]]
-        if (parents < 0).any():
+        parents, known = find_rows(last.observations, begun)  # in the order of their keys, as `distinct_rows` has them
+        if not known.all():
             return None, 0
-        same = np.array_equal(parents, np.arange(count))
+        same = np.array_equal(parents, np.arange(len(last.observations)))
         kept = last.kept if same else self._choose(last.kept, torch.from_numpy(parents))
         return kept, vocabulary.prompt_words + last.said

@@ -17,14 +17,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from theorybench.agents.language.decoder import Decoder, Weights
+from theorybench.agents.language.packing import packed
 from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions, masked_softmax
 from theorybench.agents.language.pretraining import pretrained
 from theorybench.agents.language.reader import Reader
 from theorybench.agents.language.vocabulary import Vocabulary
 from theorybench.agents.policies.softmax import Read, SoftmaxClass
-from theorybench.envs.core.arrays import distinct_rows
+from theorybench.envs.core.arrays import distinct_rows, smallest_integer
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 
@@ -48,7 +50,7 @@ class LanguageSoftmax(SoftmaxClass):
         super().__init__(setting, start)
         self.shape, self.vocabulary = shape, Vocabulary(setting)
         self.model = pretrained(setting, shape=shape, size=size, kind=start) if model is None else model
-        self.decoder = Decoder.of(self.model)
+        self.decoder, self._config = Decoder.of(self.model), self.model.config.to_dict()
         self.unit = float(self.decoder.width)  # parameters are weights times it
 
     def encode(self, observations: np.ndarray) -> np.ndarray:
@@ -73,20 +75,27 @@ class LanguageSoftmax(SoftmaxClass):
         each = [self.decoder.weights(own / self.decoder.width) for own in parameters]
         readers = [Reader.of(self.vocabulary, self.decoder, weights) for weights in each]
 
+        def probs(number: int, observed: np.ndarray, legal: np.ndarray | None) -> np.ndarray:
+            own = legal_actions(self.setting, observed)
+            logits = action_logits(each[number], readers[number](observed), torch.from_numpy(own))
+            return masked_softmax(logits, own if legal is None else legal)
+
         def read(observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray) -> tuple[np.ndarray, None]:
-            probs = np.empty((len(observed), self.setting.num_actions))
-            for number, (reader, weights) in enumerate(zip(readers, each, strict=True)):
+            if len(readers) == 1:
+                return probs(0, observed, legal), None
+            found = np.empty((len(observed), self.setting.num_actions))
+            for number in range(len(readers)):
                 here = run == number
-                own = legal_actions(self.setting, observed[here])
-                logits = action_logits(weights, reader(observed[here]), torch.from_numpy(own))
-                probs[here] = masked_softmax(logits, own if legal is None else legal[here])
-            return probs, None
+                found[here] = probs(number, observed[here], None if legal is None else legal[here])
+            return found, None
 
         return read
 
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Return the policy of these weights."""
-        return LanguagePolicy(self.shape, self.model.config.to_dict(), parameters / self.decoder.width)
+        policy = LanguagePolicy(self.shape, self._config, parameters / self.decoder.width)
+        policy.read_by(self.decoder, self.setting)
+        return policy
 
     def value_start(self, key: int) -> np.ndarray:
         """Weights of the pre-trained model, then zeros."""
@@ -101,11 +110,14 @@ class LanguageSoftmax(SoftmaxClass):
     def _answers(self, weights: Weights, encoded: Any) -> Any:
         """Return the hidden states at the last word of each observation, (..., width)."""
         seen = encoded[..., : encoded.shape[-1] - self.setting.num_actions].numpy()
-        rows, place = distinct_rows(seen.reshape(-1, seen.shape[-1]))
+        kind = smallest_integer(max(self.vocabulary.size, seen.shape[-1]))  # short keys are sorted sooner
+        rows, place = distinct_rows(seen.reshape(-1, seen.shape[-1]).astype(kind))
+        rows = rows.astype(np.int64)
         words, ends = rows[:, :-1], self.vocabulary.prompt_words + rows[:, -1]
         # Sorted, prefixes come directly before their continuations: a row is read unless it is a prefix of the next.
         same = (words[:-1] == words[1:]) | (np.arange(words.shape[1]) >= ends[:-1, None])
         read = np.append(np.flatnonzero(~same.all(axis=1)), len(words) - 1)
-        hidden, _ = self.decoder(weights, torch.from_numpy(words[read, : ends.max()]))
-        row = np.searchsorted(read, np.arange(len(words)))[place].reshape(seen.shape[:-1])
-        return hidden[torch.from_numpy(row), torch.from_numpy((ends - 1)[place].reshape(row.shape))]
+        texts, tree, where = packed(words[read, : ends.max()], ends[read])
+        hidden, _ = self.decoder(weights, torch.from_numpy(texts), tree=tree)
+        last = where[np.searchsorted(read, np.arange(len(words))), ends - 1][place]
+        return functional.embedding(torch.from_numpy(last.reshape(seen.shape[:-1])), hidden.flatten(0, 1))

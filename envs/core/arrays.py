@@ -98,3 +98,18 @@ def find_rows(known: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarr
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return place, keys[place] == wanted
+
+
+def run_of(some: Any, whole: np.ndarray) -> slice | None:
+    """Return which rows of an array another one is, where it is a run of its rows or that array itself; else None.
+
+    Args:
+        some: anything.
+        whole: an array that owns its data.
+    """
+    if some is whole:
+        return slice(0, len(whole))
+    if getattr(some, "base", None) is not whole or some.strides != whole.strides or some.shape[1:] != whole.shape[1:]:
+        return None
+    first = (some.ctypes.data - whole.ctypes.data) // whole.strides[0]
+    return slice(first, first + len(some))

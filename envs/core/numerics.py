@@ -5,18 +5,44 @@ from typing import Any
 
 import numpy as np
 
+#: How many sums NumPy keeps of a row, and from how many numbers on it adds twice to each: rows are no longer short.
+EIGHT, WIDE = 8, 16
+#: Numbers in a row up to which columns are quicker than rows.
+SHORT = 4
+
 
 def row_sums(values: np.ndarray) -> np.ndarray:
     """Sum the rows of float64 (n, K): float64 (n, 1), the bits of `values.sum(axis=1, keepdims=True)`.
 
-    NumPy adds fewer than eight numbers of a row one after the other, which column by column is several times sooner.
+    NumPy adds fewer than eight numbers of a row one after the other; of more it keeps eight sums, of every eighth
+    number each, adds these in pairs, then what is left over. Column by column that is several times sooner.
     """
-    if values.ndim != 2 or not 0 < values.shape[1] < 8 or values.shape[1] > len(values):
+    count = values.shape[-1]
+    plain = values.ndim == 2 and (count < EIGHT or values.flags.c_contiguous)  # else NumPy goes through it otherwise
+    if not plain or not 0 < count < WIDE or count > len(values):
         return np.asarray(values.sum(axis=-1, keepdims=True))
-    sums = values[:, :1].copy()
-    for column in range(1, values.shape[1]):
-        sums += values[:, column : column + 1]
+    columns = [values[:, column : column + 1] for column in range(count)]
+    if count < EIGHT:
+        sums, left = columns[0].copy(), columns[1:]
+    else:
+        pairs = [columns[k] + columns[k + 1] for k in range(0, EIGHT, 2)]
+        sums, left = (pairs[0] + pairs[1]) + (pairs[2] + pairs[3]), columns[EIGHT:]
+    for column in left:
+        sums += column
     return sums
+
+
+def by_rows(operation: np.ufunc, rows: np.ndarray, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Apply an operation of two numbers to rows, float64 (n, K), and a number for each, (n,): float64 (n, K).
+
+    Where rows are short it goes column by column, which has the same bits.
+    """
+    if rows.shape[1] > SHORT:
+        return np.asarray(operation(rows, values[:, None], out=out))
+    out = np.empty_like(rows) if out is None else out
+    for column in range(rows.shape[1]):
+        operation(rows[:, column], values, out=out[:, column])
+    return out
 
 
 def softmax(logits: np.ndarray, axis: int = -1) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from theorybench.envs.core.errors import NonFiniteError, ParameterError, PolicyError
-from theorybench.envs.core.numerics import row_sums, softmax
+from theorybench.envs.core.numerics import by_rows, row_sums, softmax
 from theorybench.envs.core.setting import Setting, find_setting
 from theorybench.envs.core.views import View
 from theorybench.envs.lazy import import_policies, import_registered
@@ -174,6 +174,11 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
         NonFiniteError: NaN or infinity.
         PolicyError: wrong shape, a negative entry, or a row that sums to 1 by more than 1e-5 less or more.
     """
+    return probs_and_sums(policy, observations, num_actions)[0]
+
+
+def probs_and_sums(policy: Any, observations: np.ndarray, num_actions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `checked_probs` does, and the sums of its rows, float64 (n,)."""
     if not callable(getattr(policy, "probs", None)):
         raise PolicyError(f"{type(policy).__name__} has no method probs(observations) -> (n, {num_actions})")
     raw = policy.probs(observations)
@@ -184,8 +189,8 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
     if table.shape != (len(observations), num_actions):
         raise PolicyError(f"probs returned shape {table.shape}: expected ({len(observations)}, {num_actions})")
     low, sums = table.min(initial=0.0), table @ np.ones(num_actions)
-    if low >= 0.0 and (np.abs(sums - 1.0) <= SUM_TOLERANCE).all():
-        return table
+    if low >= 0.0 and np.abs(sums - 1.0).max(initial=0.0) <= SUM_TOLERANCE:
+        return table, sums
     if not np.isfinite(sums).all():
         raise NonFiniteError(f"probs returned {np.count_nonzero(~np.isfinite(sums))} rows with NaN or infinity")
     if low < -SUM_TOLERANCE:
@@ -196,7 +201,8 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
             f"the probabilities of {wrong.size} of {len(sums)} rows do not sum to 1: those of row {wrong[0]} sum to "
             f"{sums[wrong[0]]:.6g}. Divide each row by its sum, or return a softmax"
         )
-    return np.maximum(table, 0.0) if low < 0 else table
+    table = np.maximum(table, 0.0) if low < 0 else table
+    return table, table @ np.ones(num_actions)
 
 
 class TablePolicy(Policy):
@@ -263,11 +269,11 @@ class LegalTablePolicy(PolicyOfSetting):
         """Look up, restrict and scale: float64 (n, num_actions); the reference where nothing legal is left."""
         reference = self.setting.reference_probs(observations)
         rows = np.take(self.table, View.of(self.setting, self.view).index(observations), axis=0)
-        if not reference.all():
-            np.copyto(rows, 0.0, where=reference == 0)
+        if not reference.min(initial=1.0) > 0:
+            rows = np.where(reference > 0, rows, 0.0)
         total = row_sums(rows)
         if (total > 0).all():
-            return np.divide(rows, total, out=rows)
+            return by_rows(np.divide, rows, total[:, 0], out=rows)
         return np.where(total > 0, rows / np.where(total > 0, total, 1.0), reference)
 
 

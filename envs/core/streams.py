@@ -56,6 +56,14 @@ def _finalised(z: Any) -> Any:
     return z ^ ((z >> 31) & 0x1FFFFFFFF)
 
 
+def mix_number(z: int) -> int:
+    """Hash one integer as `mix` does, all modulo 2^64: the result is a natural number."""
+    z &= 0xFFFFFFFFFFFFFFFF
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
+    return z ^ z >> 31
+
+
 def combine(key: Any, label: Any) -> Any:
     """Derive a key from a key and an integer label; both int64, broadcast against each other."""
     return absorb(mix(key + _GOLDEN), label)

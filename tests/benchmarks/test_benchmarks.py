@@ -53,11 +53,19 @@ pytestmark = pytest.mark.slow
         ),
         (
             "oracle.py",
-            ["--only", "ReasoningTree,RelativeBudget", "--repeats", "1", "--json", "{tmp_path}/oracle.json"],
+            [
+                "--only",
+                "ReasoningTree,RelativeBudget,MemoryOrder",
+                "--repeats",
+                "1",
+                "--json",
+                "{tmp_path}/oracle.json",
+            ],
             [
                 "goal, at most 10 ms",
                 *(f"ReasoningTree     informed  {size} " for size in "dL"),
                 "RelativeBudget    informed  K ",
+                "MemoryOrder       informed  points by T ",
             ],
         ),
         (

@@ -18,6 +18,8 @@ from theorybench.envs.kept import kept_folder
 
 #: Functions of this process, by their source.
 _FUNCTIONS: dict[str, Callable[..., tuple[bool, bool]]] = {}
+#: What a function counts up where nobody waits for it.
+NOBODY = np.zeros(1, np.int64)
 #: Why functions could not be compiled in this process, by their source.
 _FAILED: dict[str, str] = {}
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Untraceable
-from theorybench.envs.core.compiled.program import CompilationFailed, Program, any_loaded, find, has_numba
+from theorybench.envs.core.compiled.program import NOBODY, CompilationFailed, Program, any_loaded, find, has_numba
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.errors import CompilationWarning, ConfigurationError, ParameterError, require_integer
 
@@ -136,21 +136,19 @@ class ArrayPool:
     def __init__(self) -> None:
         self._held: dict[tuple[tuple[int, ...], np.dtype], list[np.ndarray]] = {}
 
-    def take(self, shape: tuple[int, ...], dtype: Any, value: bool | None = None) -> np.ndarray:
-        """Return an array of the caller's own, filled with a value or with anything."""
-        held = self._held.setdefault((shape, np.dtype(dtype)), [])
+    def take(self, kind: tuple[tuple[int, ...], np.dtype]) -> np.ndarray:
+        """Return an array of the caller's own, of a shape and a type, filled with anything."""
+        held = self._held.setdefault(kind, [])
         for i in range(len(held)):
             if getrefcount(held[i]) == 2:  # the pool's and that of the call
                 array = held.pop(i)
                 break
         else:
-            array = np.empty(shape, dtype)
+            array = np.empty(*kind)
             del held[: max(0, len(held) - SPARE + 1)]
-        if array.shape != shape or array.dtype != dtype or not array.flags.carray:  # somebody changed it in place
-            array = np.empty(shape, dtype)
+        if (array.shape, array.dtype) != kind or not array.flags.carray:  # somebody changed it in place
+            array = np.empty(*kind)
         held.append(array)
-        if value is not None:
-            array.fill(value)
         return array
 
 
@@ -168,22 +166,18 @@ class Bound:
 
     def __init__(self, program: Program, setting: Dynamics, columns: Columns) -> None:
         self.program, self.columns, self._pool = program, columns, ArrayPool()
-        self._n, self._actions = len(columns.steps), setting.num_actions
-        self._tokens = setting.prompt_length + setting.response_length
-        self._dtype = setting.observation_dtype
+        self._n = n = len(columns.steps)
+        self._more = 0  # environments beyond its share that this thread moves, since the others begin later
+        real, number, flag = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_)
+        shape = n, setting.prompt_length + setting.response_length
+        self._shown = (shape, setting.observation_dtype), ((n,), number), ((n, setting.num_actions), flag)
+        self._judged = ((n,), real), ((n,), flag), ((n,), flag)
         empty = np.zeros(0, np.int64)
         options = [empty if option is None else option for option in (columns.stage, columns.hint)]
         held = [*(field.reshape(-1) for field in columns.state), columns.mixed, columns.episodes, columns.keys]
         self._arguments = (*held, columns.steps, *options, np.int64(setting.world), *program.tables)
-        flags = [np.bool_] * (1 + program.masked)
-        kinds = [np.int64, np.float64, *flags, *2 * [self._dtype, np.int64, np.bool_]]
-        program.compile((np.zeros(1, np.int64), *(np.empty(0, kind) for kind in kinds), *self._arguments))
-
-    def _shown(self) -> ShownArrays:
-        """Make arrays for what the function writes of what environments show."""
-        n, take = self._n, self._pool.take
-        observations = take((n, self._tokens), self._dtype)
-        return ShownArrays(observations, take((n,), np.int64), take((n, self._actions), np.bool_))
+        results = [*self._judged[: 2 + program.masked], *self._shown, *self._shown]
+        program.compile((NOBODY, *(np.empty(0, kind) for _, kind in (((n,), number), *results)), *self._arguments))
 
     def move(self, actions: np.ndarray, threads: int) -> Stepped:
         """Move all environments by one checked action each, and begin again those that end.
@@ -195,11 +189,15 @@ class Bound:
         Raises:
             IndexError: the dynamics read or write beyond an array; what environments hold means nothing any more.
         """
-        n, take, before, after = self._n, self._pool.take, self._shown(), self._shown()
-        rewards, terminated, invalid = take((n,), np.float64), take((n,), np.bool_), take((n,), np.bool_, False)
+        n, take = self._n, self._pool.take
+        before, after = ShownArrays(*map(take, self._shown)), ShownArrays(*map(take, self._shown))
+        rewards, terminated, invalid = map(take, self._judged)
+        if not self.program.masked:
+            invalid.fill(False)
         flat = [array.reshape(-1) for array in (*after, *before)]
         results = (rewards, terminated, *([invalid] if self.program.masked else []), *flat)
-        bounds = [n * part // threads for part in range(threads + 1)]
+        first = n // threads + self._more
+        bounds = [0, n] if threads == 1 else [0, *(first + (n - first) * k // (threads - 1) for k in range(threads))]
         done = self._run(bounds, np.ascontiguousarray(actions).reshape(-1), results)
         if any(beyond for _, beyond in done):
             raise IndexError("an index is out of range in a compiled step: compiled=False shows where")
@@ -212,9 +210,15 @@ class Bound:
 
     def _run(self, bounds: list[int], actions: np.ndarray, results: tuple[np.ndarray, ...]) -> list[tuple[bool, bool]]:
         """Run the function between bounds, each part in a thread; return what it returns of each."""
-        from theorybench.envs.core.compiled.team import NOBODY, team  # which needs numba
+        function = self.program.function
+        if len(bounds) == 2:
+            return [function(0, self._n, NOBODY, actions, *results, *self._arguments)]
+        from theorybench.envs.core.compiled.team import team  # which needs numba
 
-        function, parts = self.program.function, list(itertools.pairwise(bounds))
-        if len(parts) == 1:
-            return [function(*parts[0], NOBODY, actions, *results, *self._arguments)]
-        return team(len(parts)).share(function, parts, (actions, *results, *self._arguments))
+        parts = list(itertools.pairwise(bounds))
+        shared = team(len(parts))
+        done = shared.share(function, parts, (actions, *results, *self._arguments))
+        most = self._n // (4 * len(parts))
+        self._more += self._n // 512 if shared.awaited else -(self._n // 512)
+        self._more = min(max(self._more, -most), most)
+        return done

@@ -17,11 +17,10 @@ import numpy as np
 from numba import njit
 
 from theorybench.envs.core.compiled.fused.memory import announce, awaited
+from theorybench.envs.core.compiled.program import NOBODY
 
 #: How often a thread looks before it sleeps, about as many nanoseconds.
 TRIES = 200_000
-#: What a function counts up where nobody waits for it.
-NOBODY = np.zeros(1, np.int64)
 
 
 @njit(nogil=True)
@@ -69,10 +68,14 @@ class _Helper(threading.Thread):
 
 
 class Team:
-    """This thread and `threads - 1` others."""
+    """This thread and `threads - 1` others.
+
+    Attributes:
+        awaited: whether one of the others was still at work when this thread had done its part of the last call.
+    """
 
     def __init__(self, threads: int) -> None:
-        self._busy, self._begun, self._calls = threading.Lock(), np.zeros(1, np.int64), 0
+        self._busy, self._begun, self._calls, self.awaited = threading.Lock(), np.zeros(1, np.int64), 0, False
         self._helpers = [_Helper(self._begun) for _ in range(threads - 1)]
         for helper in self._helpers:
             helper.start()
@@ -102,6 +105,7 @@ class Team:
                 results.append(function(*parts[0], self._begun, *arguments))
             except BaseException as error:
                 results.append(error)
+            self.awaited = any(helper.done[0] <= self._calls for helper in self._helpers)
             for helper in self._helpers:
                 _wait(helper.done, self._calls + 1, TRIES)
                 results.append(helper.results.get())

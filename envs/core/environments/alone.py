@@ -6,6 +6,7 @@ since a stream's key and the number of an episode say all about it. States, rewa
 of NumPy, bit for bit. Whatever reads or changes the batch finds arrays, and NumPy goes on from there.
 """
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 #: tracing takes as long as some hundred steps.
 FIRST, AGAIN = 256, 16
 #: The most episodes that are begun ahead.
-AHEAD = 64
+AHEAD = 512
+#: Types of a single action, as `sample` and policies give them.
+INTEGERS = frozenset({int, *(np.dtype(code).type for code in "bhilqBHILQ")})
 
 
 class Alone:
@@ -54,26 +57,35 @@ class Alone:
             self._look_ahead()
         self._state, self._key, observation, self._legal = self._ahead.pop()
         self._episode, self._steps, self._ended = self._episode + 1, 0, False
-        return observation.copy(), {"prompt": self._state[self._prompt], "action_mask": self.mask()}
+        mask = (self._all if self._legal is None else self._legal).copy()
+        return observation.copy(), {"prompt": self._state[self._prompt], "action_mask": mask}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]] | None:
         """Take an action; return what `step` returns, or None where nothing has moved, since NumPy is to do it."""
-        chosen = self._checked(action)
-        if chosen is None or self._ended:
+        chosen: Any = index(action) if type(action) in INTEGERS and not self._pairs else self._checked(action)
+        if self._ended or chosen is None or not (self._pairs or 0 <= chosen < self._actions):
             return None
         try:
-            moved = self._move(self._state, chosen, self._key, self._steps)
+            state, reward, ended, observation, legal = self._move(self._state, chosen, self._key, self._steps)
         except Exception:  # NumPy says what is wrong, or that nothing is
             return None
-        legal = self._legal
-        self._state, reward, ended, observation, self._legal = moved
-        self._steps += 1
-        invalid = legal is not None and not legal[chosen]
+        invalid = self._legal is not None and not self._legal[chosen]
         if invalid:
             reward, ended = 0.0, True
-        self._ended = ended
-        info = {"prompt": self._state[self._prompt], "action_mask": self.mask(), "invalid_action": invalid}
-        return observation, reward, ended, False, info
+        self._state, self._legal, self._ended = state, legal, ended
+        self._steps += 1
+        mask = (self._all if legal is None else legal).copy()
+        return (
+            observation,
+            reward,
+            ended,
+            False,
+            {
+                "prompt": state[self._prompt],
+                "action_mask": mask,
+                "invalid_action": invalid,
+            },
+        )
 
     def mask(self) -> np.ndarray:
         """Return the legal actions, a new bool array (num_actions,)."""
@@ -88,15 +100,19 @@ class Alone:
         episodes[0], current[0] = self._episode, self._key
 
     def _checked(self, action: Any) -> Any:
-        """Return an action as Python numbers, or None for one that may not be in the action space."""
+        """Return an action that is no number, or of a rare type, as Python numbers; None where NumPy is to judge it."""
         if isinstance(action, (np.integer, np.ndarray)):
             if action.dtype.kind not in "iu":
                 return None
             action = action.tolist()
-        if self._pairs:
-            pair = isinstance(action, (list, tuple)) and len(action) == 2 and all(type(one) is int for one in action)
-            return action if pair and min(action) >= 0 and max(action) < self._actions else None
-        return action if type(action) is int and 0 <= action < self._actions else None
+        if not self._pairs:
+            return action if type(action) is int else None
+        if not isinstance(action, (list, tuple)) or len(action) != 2:
+            return None
+        first, second = action
+        if type(first) is not int or type(second) is not int:
+            return None
+        return action if 0 <= first < self._actions and 0 <= second < self._actions else None
 
     def _look_ahead(self) -> None:
         """Begin the next episodes in one batch: first one, and each time twice as many."""

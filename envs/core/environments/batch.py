@@ -229,10 +229,12 @@ class Batch:
             array = self.xp.asarray(given, device=self.device)
         except (TypeError, ValueError, RuntimeError) as error:
             raise ActionError("actions", given, f"an integer array of shape {shape}") from error
-        if array.shape != shape or not self.xp.isdtype(array.dtype, "integral"):
+        numpy = isinstance(array, np.ndarray)
+        whole = array.dtype.kind in "iu" if numpy else self.xp.isdtype(array.dtype, "integral")
+        if array.shape != shape or not whole:
             raise ActionError("actions", given, f"an integer array of shape {shape}")
-        if isinstance(array, np.ndarray):  # as natural numbers negative ones are the largest
-            wrong = count and int(array.view(f"u{array.itemsize}").max()) > high
+        if numpy:  # as natural numbers negative ones are the largest
+            wrong = count and int(array.view(array.dtype.str.replace("i", "u")).max()) > high
         elif self.device.type != "cpu":
             wrong = refuse_later((array < 0) | (array > high))
         else:
@@ -333,9 +335,9 @@ class Batch:
 
     def _bind(self, program: Program) -> Bound:
         """Return a program with the arrays that all environments are held in."""
-        bound, present = self._bound, (program, self.state, self.streams.columns[1])
-        held = () if bound is None else (bound.program, bound.columns.state, bound.columns.episodes)
-        if bound is None or any(a is not b for a, b in zip(held, present, strict=True)):
+        bound, episodes = self._bound, self.streams.columns[1]
+        own = bound is not None and bound.program is program
+        if bound is None or not own or bound.columns.state is not self.state or bound.columns.episodes is not episodes:
             # What NumPy made may be the memory of another array, or be broadcast.
             self.state = type(self.state)(*(np.array(field, order="C") for field in self.state))
             bound = self._bound = Bound(program, self.setting, self.columns)

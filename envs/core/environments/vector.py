@@ -81,7 +81,8 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}  # type: ignore[misc]
         self.batch = Batch(self.setting, self.num_envs, xp, resolved, worker)
         same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
-        hindered = "" if same_step else "Steps are compiled with autoreset_mode='SameStep'."
+        hindered = "" if backend == "numpy" else "numba compiles steps with backend='numpy'."
+        hindered = hindered if same_step else "Steps are compiled with autoreset_mode='SameStep'."
         self._fused = compiled is True and backend == "torch" and same_step
         unseen = compiled is None and backend == "torch" and resolved.type not in WAITED
         self._on_device = self._fused or (same_step and unseen)
@@ -90,7 +91,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
 
             if what := hindrance(self.setting, resolved):
                 raise ParameterError("compiled", True, "None or False for this setting", what)
-        self._choice = Choice(self.setting, self.num_envs, False if self._on_device else compiled, threads, hindered)
+        self._choice = Choice(self.setting, self.num_envs, False if self._fused else compiled, threads, hindered)
         self.single_observation_space, self.single_action_space = spaces_of(self.setting)
         self.observation_space = _repeated(self.single_observation_space, self.num_envs)
         self.action_space = _repeated(self.single_action_space, self.num_envs)

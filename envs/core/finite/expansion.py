@@ -41,6 +41,32 @@ class Found(NamedTuple):
         return source, self.slot - source * problem.num_actions
 
 
+class Past(NamedTuple):
+    """What was read on the way to m points, by law, and keys that do not depend on the order."""
+
+    node: np.ndarray  # int64 (m,)
+    read: np.ndarray  # int64 (m, t), law R + reading; -1 where nothing was read, or the same as before for certain
+    keys: np.ndarray  # int64 (m,), sums of random numbers of the nodes and of what was read, wrapping around
+
+    def longer(self, problem: Problem, found: Found) -> "Past":
+        """Return the pasts of what follows these points, (e,)."""
+        source, action = found.split(problem)
+        law, before = problem.situation[self.node[source], action], self.read[source]
+        read = np.where(law == len(problem.law) - 1, -1, law * problem.num_readings + found.reading)
+        chance = ((problem.law > 0) & (problem.law < 1)).any(axis=(1, 2))
+        again = (before == read[:, None]).any(axis=1)  # which says nothing more where nothing is left to chance
+        read[again & ~chance[law]] = -1
+        whole = np.column_stack([before, read])
+        number = np.random.default_rng(0).integers(2**63, size=len(problem.law) * problem.num_readings + 1)
+        number[-1] = 0  # of -1
+        apart = np.random.default_rng(1).integers(2**63, size=problem.num_nodes)
+        return Past(found.node, whole, apart[found.node] + number[whole].sum(axis=1))
+
+    def of(self, rows: np.ndarray) -> "Past":
+        """Return some of these."""
+        return Past(*(column[rows] for column in self))
+
+
 class Layer(NamedTuple):
     """The points of one depth: nodes (m,), and posteriors (m, X) or the ways on which they come from a layer before."""
 

@@ -19,24 +19,28 @@ An illegal action ends the episode with 0, which is one of the candidates of the
 """
 
 import functools
-import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from theorybench.envs.core.arrays import row_keys
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.finite.expansion import MAX_POINTS, Found, Layer, TooLarge, expand
+from theorybench.envs.core.finite.expansion import MAX_POINTS, Found, Layer, Past, TooLarge, expand
 from theorybench.envs.core.finite.problem import Problem
 
 #: Numbers of posteriors that are kept from one depth to the next.
 MAX_BELIEFS = 2**28
 #: Decimals to which posteriors of merged points agree.
 DECIMALS = 9
+#: Decimals to which chances agree of actions that are followed as one.
+JOINED = 12
 #: Along how many directions posteriors are computed, by what merges points.
 MERGES = {"histories": 0, "nodes": 1, "situations": 1, "beliefs": 2}
-#: For each depth some contexts, and the points that are theirs.
-Parts = list[list[tuple[slice, slice]]]
+#: Numbers in the rows of a policy at the points that are taken together: with what else belongs to these points they
+#: stay in the processor's cache.
+TOGETHER = 2**16
+#: Numbers in the rows of a context's points from which they are a piece of their own.
+APART = 2**12
 
 
 class Children(NamedTuple):
@@ -47,6 +51,17 @@ class Children(NamedTuple):
     reading: np.ndarray  # int64 (e,)
     chance: np.ndarray  # float64 (e,), of the reading, given point and action
     target: np.ndarray  # int64 (e,), numbers of points
+
+
+class Piece(NamedTuple):
+    """Points of one depth that are taken together: n of them."""
+
+    depth: int
+    points: slice  # their numbers
+    place: slice  # among those of their depth
+    first: np.ndarray  # int64 (runs,), where among them those of each context begin
+    context: np.ndarray  # int64 (runs,), whose these are; 0 where contexts share points
+    legal: np.ndarray  # bool (n, A); (1, A) where it is the same at all of them
 
 
 class DecisionGraph:
@@ -84,7 +99,7 @@ class DecisionGraph:
         self.roots, self.weight = np.arange(len(start)), prior.sum(axis=1)
         layer = Layer(start, prior / np.where(self.weight > 0, self.weight, 1.0)[:, None])
         directions = _directions(problem.num_states, MERGES[merge])
-        past = _Past(layer.node, np.zeros((len(start), 0), np.int64), layer.node)
+        past = Past(layer.node, np.zeros((len(start), 0), np.int64), layer.node)
         first, layers, self.gains = 0, [layer.node], list[np.ndarray]()
         self._ways = [np.full((2, len(start)), -1)]
         self.depths, self.children = [slice(0, len(start))], []
@@ -173,38 +188,55 @@ class DecisionGraph:
 
     def reach(self, rows: np.ndarray) -> np.ndarray:
         """Return the probability of coming to each point under a policy's rows (P, A): float64 (P,)."""
-        return self.flow(rows, self.weight[:, None])[0][:, 0]
-
-    def flow(self, rows: np.ndarray, begun: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Follow a policy forward, from k beginnings at once.
-
-        Args:
-            rows: float64 (P, A), the policy's.
-            begun: float64 (C, k), the weights with which contexts begin.
-
-        Returns:
-            The weights that come to each point, float64 (P, k), and those of its actions, float64 (P, A, k).
-        """
-        count = begun.shape[1]
-        reach, taken = np.zeros((len(self), count)), np.empty((*rows.shape, count))
-        reach[self.roots] = begun
-        for level, ways in zip(self.depths, self._arriving, strict=True):
-            np.multiply(rows[level, :, None], reach[level, None], out=taken[level])
-            arrived = ways @ taken[level].reshape(-1, count)
-            reach[level.stop : level.stop + len(arrived)] = arrived
-        return reach, taken
+        reach = np.zeros(len(self))
+        reach[self.roots] = self.weight
+        for level, after, ways in zip(self.depths, self.depths[1:], self.arriving, strict=False):
+            reach[after] = ways @ (rows[level] * reach[level, None]).ravel()
+        return reach
 
     @functools.cached_property
-    def _arriving(self) -> list[Any]:
-        """For each depth a sparse matrix (points of the next, points A): the chances with which actions lead there."""
+    def arriving(self) -> list[Any]:
+        """For each depth but the last a sparse matrix (points of the next, points A): the chances of leading there."""
         from scipy.sparse import csr_array
 
         found = []
-        for level, after, edges in zip(self.depths, [*self.depths[1:], slice(0, 0)], self.children, strict=True):
+        for level, after, edges in zip(self.depths, self.depths[1:], self.children, strict=False):
             slots = (level.stop - level.start) * self.problem.num_actions
             places = edges.target - after.start, edges.slot - level.start * self.problem.num_actions
             found.append(csr_array((edges.chance, places), shape=(after.stop - after.start, slots)))
         return found
+
+    @functools.cached_property
+    def _joined(self) -> list[tuple[np.ndarray, np.ndarray, Any]]:
+        """For each depth but the last its actions, in an order in which those that lead to the same stand together.
+
+        Returns:
+            Numbers of the point times A plus action, int64 (points A,), where each group begins, int64 (groups + 1,),
+            and a sparse matrix (points of the next, groups): the chances of leading there.
+        """
+        found = []
+        for ways in self.arriving:
+            sides = np.round(np.random.default_rng(0).random((2, ways.shape[0])) @ ways, JOINED)
+            _, one, group, count = np.unique(sides, axis=1, return_index=True, return_inverse=True, return_counts=True)
+            order = np.argsort(group.ravel(), kind="stable")
+            found.append((order, np.append(0, np.cumsum(count)), ways.tocsc()[:, one].tocsr()))
+        return found
+
+    def following_on(self, depth: int, rows: np.ndarray, reach: np.ndarray) -> np.ndarray:
+        """Return what comes to the points of the next depth from several beginnings at once: float64 (m, k).
+
+        Args:
+            depth: of the points.
+            rows: float64 (n, A), a policy's at these.
+            reach: float64 (n, k), what comes to them.
+        """
+        from scipy.sparse import csr_array
+
+        order, first, after = self._joined[depth]
+        through = csr_array(
+            (rows.ravel().take(order), order // rows.shape[1], first), shape=(len(first) - 1, len(rows))
+        )
+        return np.asarray(after @ (through @ reach))
 
     @functools.cached_property
     def owner(self) -> np.ndarray | None:
@@ -219,17 +251,53 @@ class DecisionGraph:
         return context
 
     @functools.cached_property
-    def parts(self) -> Parts:
-        """For each depth its points by context; where contexts share points, all of them for all contexts."""
-        if self.owner is None:
-            return [[(slice(len(self.roots)), level)] for level in self.depths]
-        parts: Parts = []
-        for level in self.depths:
-            first = np.flatnonzero(np.diff(self.owner[level], prepend=-1)) + level.start
-            bounds = itertools.pairwise([*first.tolist(), level.stop])
-            owners = self.owner[first].tolist()
-            parts.append([(slice(c, c + 1), slice(*cut)) for c, cut in zip(owners, bounds, strict=True)])
-        return parts
+    def blocks(self) -> list[tuple[slice, list[Piece]]]:
+        """All points in runs of at most `TOGETHER` numbers, and the pieces of each run."""
+        together, found = max(1, TOGETHER // self.problem.num_actions), []
+        for start in range(0, len(self), together):
+            block, pieces = slice(start, min(start + together, len(self))), []
+            for depth, level in enumerate(self.depths):
+                points = slice(max(start, level.start), min(block.stop, level.stop))
+                if points.start >= points.stop:
+                    continue
+                owner = np.zeros(points.stop - points.start, int) if self.owner is None else self.owner[points]
+                first = np.flatnonzero(np.diff(owner, prepend=-1))
+                runs = np.split(first, np.arange(1, len(first)))
+                if len(first) * APART > len(owner) * self.problem.num_actions:
+                    runs = [first]
+                ends = [*(int(run[0]) for run in runs[1:]), len(owner)]
+                for run, end in zip(runs, ends, strict=True):
+                    own = slice(points.start + int(run[0]), points.start + end)
+                    place = slice(own.start - level.start, own.stop - level.start)
+                    legal = self.legal[own]
+                    legal = legal[:1] if (legal == legal[0]).all() else legal
+                    pieces.append(Piece(depth, own, place, run - run[0], owner[run], legal))
+            found.append((block, pieces))
+        return found
+
+    @functools.cached_property
+    def steady(self) -> dict[int, np.ndarray]:
+        """What actions earn, by totals that nothing else enters: float64 (D or 1, A)."""
+        return {total: rows for total, rows in self.problem.certain.items() if total not in self.problem.varying}
+
+    @functools.cached_property
+    def earning(self) -> list[tuple[list[int], np.ndarray]]:
+        """For each depth the totals in which something is earned, and what each action adds: float64 (t, points, A).
+
+        Those that go by the action alone, whatever the point, are left out. Where contexts share points, which are then
+        summed one by one, the order is (t, A, points).
+        """
+        by_node = {total: rows for total, rows in self.steady.items() if len(rows) > 1}
+        found = []
+        for level, gain in zip(self.depths, self.gains, strict=True):
+            legal, node = self.legal[level], self.node[level]
+            whole = dict(zip(self.problem.varying, gain, strict=True))
+            whole |= {total: np.where(legal, rows[node], 0.0) for total, rows in by_node.items()}
+            some = {total: own for total, own in whole.items() if own.any()}
+            if len(some) != len(gain) or by_node:
+                gain = np.stack([*some.values()]) if some else gain[:0]
+            found.append(([*some], np.ascontiguousarray(gain.swapaxes(1, 2)) if self.owner is None else gain))
+        return found
 
     def worth(self, value: np.ndarray) -> np.ndarray:
         """Return what each action is worth if its children are worth (P,): float64 (P, A), -inf where it is illegal."""
@@ -308,32 +376,6 @@ class DecisionGraph:
             context[level], actions[level], readings[level] = context[source], actions[source], readings[source]
             actions[level, depth], readings[level, depth] = action, reading
         return context, actions, readings
-
-
-class _Past(NamedTuple):
-    """What was read on the way to m points, by law, and keys that do not depend on the order."""
-
-    node: np.ndarray  # int64 (m,)
-    read: np.ndarray  # int64 (m, t), law R + reading; -1 where nothing was read, or the same as before for certain
-    keys: np.ndarray  # int64 (m,), sums of random numbers of the nodes and of what was read, wrapping around
-
-    def longer(self, problem: Problem, found: Found) -> "_Past":
-        """Return the pasts of what follows these points, (e,)."""
-        source, action = found.split(problem)
-        law, before = problem.situation[self.node[source], action], self.read[source]
-        read = np.where(law == len(problem.law) - 1, -1, law * problem.num_readings + found.reading)
-        chance = ((problem.law > 0) & (problem.law < 1)).any(axis=(1, 2))
-        again = (before == read[:, None]).any(axis=1)  # which says nothing more where nothing is left to chance
-        read[again & ~chance[law]] = -1
-        whole = np.column_stack([before, read])
-        number = np.random.default_rng(0).integers(2**63, size=len(problem.law) * problem.num_readings + 1)
-        number[-1] = 0  # of -1
-        apart = np.random.default_rng(1).integers(2**63, size=problem.num_nodes)
-        return _Past(found.node, whole, apart[found.node] + number[whole].sum(axis=1))
-
-    def of(self, rows: np.ndarray) -> "_Past":
-        """Return some of these."""
-        return _Past(*(column[rows] for column in self))
 
 
 @functools.cache

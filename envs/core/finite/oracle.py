@@ -8,7 +8,7 @@ import numpy as np
 from theorybench.envs.core.finite.expansion import Layer, TooLarge, expand
 from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.setting import FiniteSetting
-from theorybench.envs.core.finite.totals import earned, met
+from theorybench.envs.core.finite.totals import Ask, added_up
 from theorybench.envs.core.finite.walks import HELD, VIEWS, blocks, declared, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
@@ -24,8 +24,8 @@ SAMPLES = 2**14
 NEGLIGIBLE = 1e-12
 #: Policies that look up observations and do not change them: they are shown an array that is read-only.
 LOOK_UP = (PolicyOfSetting, TablePolicy)
-#: Contexts above which totals are summed point by point.
-MANY = 32
+#: Shares of the reference's probability that are as good as none: their logarithm is finite.
+LEAST = 1e-300
 #: Worths of actions that differ by less are equal but for rounding.
 TIES = 1e-10
 
@@ -54,7 +54,7 @@ class FiniteOracle(Oracle[S]):
     it does not tell apart are merged, their posteriors mixed with the weights that the policy gives them. Any other is
     a seeded estimate from `SAMPLES` episodes, and each value has a `<key>_se`.
 
-    Cost: points A totals, and one pass over all ways between points; both for each context where these share points.
+    Cost: points A totals, and one pass over all ways between points, for each context where these share points.
 
     Besides the objective and the divergence there is a value for each of the problem's outcomes and tallies, and
     "context_0/objective" and so on give each context's where there are several.
@@ -147,14 +147,53 @@ class FiniteOracle(Oracle[S]):
         return self.averaged(found, graph.weight) | self.further(rows, graph, metrics)
 
     def valued(self, policy: Any, graph: DecisionGraph, *, kl: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return what `values` does of a policy that tells the points of a graph apart, and its rows (P, A)."""
+        """Return what a policy earns from each root of a graph whose points it tells apart, and its rows (P, A) there.
+
+        Returns:
+            float64 (C, totals + 1), or (C, totals) without the divergence; rows are empty unless `further` is there.
+        """
+        whole, kept = self.asked(policy, graph, kl=kl), list[np.ndarray]()
+
+        def ask(block: slice) -> tuple[np.ndarray, np.ndarray | None]:
+            rows, spread = whole(block)
+            kept.append(rows)
+            return rows, spread
+
+        further = type(self).further is not FiniteOracle.further
+        found = added_up(graph, ask if further else whole, kl=kl)
+        return found, np.concatenate(kept) if further else np.zeros((0, self.setting.num_actions))
+
+    def asked(self, policy: Any, graph: DecisionGraph, *, kl: bool) -> Ask:
+        """Return how a policy is asked at runs of points of a graph.
+
+        What looks up observations is asked at one run after the other, each other policy at all points at once.
+        """
         seen, alike = self.setting.observations(graph), self._alike(policy, graph)
-        seen = seen if alike is None else seen[alike[0]]
-        rows = self.ask(policy, seen)
-        surprise = self.surprise(rows, seen) if kl else None
         if alike is not None:
-            rows, surprise = rows[alike[1]], None if surprise is None else surprise[alike[1]]
-        return self.values(rows, surprise, graph), rows
+            first, group = alike
+            few = self.ask(policy, seen[first])
+            usual = self.surprise(few, seen[first]) if kl else None
+            return lambda block: (few[group[block]], None if usual is None else usual[group[block]])
+        look_up = isinstance(policy, LOOK_UP)
+        rows = np.zeros((0, 0)) if look_up else self.ask(policy, seen)
+
+        def ask(block: slice) -> tuple[np.ndarray, np.ndarray | None]:
+            own = self.ask(policy, seen[block]) if look_up else rows[block]
+            return own, self.spread(own, self.setting.reference_probs(seen[block])) if kl else None
+
+        return ask
+
+    def spread(self, rows: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """Return ln(rows / reference), float64 (n, A), finite wherever rows are positive.
+
+        Where illegal actions are tried, it is the divergence of each row instead, (n,).
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = rows / reference
+        if not rows.min(initial=1.0) > 0:
+            np.fmax(ratio, LEAST, out=ratio)  # of 0 / 0, too
+        np.log(ratio, out=ratio)
+        return ratio if ratio.max(initial=0.0) < np.inf else self.divergences(rows, reference)
 
     def _alike(self, policy: Any, graph: DecisionGraph) -> tuple[np.ndarray, np.ndarray] | None:
         """Return which points of a graph look alike to a policy and to the reference, where most do.
@@ -258,30 +297,6 @@ class FiniteOracle(Oracle[S]):
                 own = np.where(illegal & (own <= NEGLIGIBLE), 0.0, own) if illegal.any() else own
             found[block] = divergence(own, usual)
         return found
-
-    def values(self, rows: np.ndarray, surprise: np.ndarray | None, graph: DecisionGraph) -> np.ndarray:
-        """Return what a policy earns from each root of a graph, in totals and divergence.
-
-        It goes forward: with the weight of each action at each point, a total is an inner product. Where contexts share
-        points, it goes forward from each.
-
-        Args:
-            rows: float64 (P, A), the policy's at the points of the graph.
-            surprise: float64 (P,), their divergence; None where it is not wanted.
-            graph: the points.
-
-        Returns:
-            float64 (C, totals + 1), or (C, totals) without the divergence.
-        """
-        contexts = len(graph.roots)
-        begun = np.eye(contexts) if graph.owner is None else np.ones((contexts, 1))
-        reach, taken = graph.flow(rows, begun)
-        if graph.owner is None or contexts <= MANY:
-            columns = [earned(taken, graph)]
-            return np.column_stack(columns if surprise is None else [*columns, met(reach, surprise, graph)])
-        sums = self._sums(rows, graph.gains, graph.node, graph.legal)
-        sums += [] if surprise is None else [np.where(reach[:, 0] > 0, surprise, 0.0)]
-        return np.stack([np.bincount(graph.owner, own * reach[:, 0], contexts) for own in sums], axis=1)
 
     def _sums(self, rows: np.ndarray, gains: list[np.ndarray], node: np.ndarray, legal: np.ndarray) -> list[np.ndarray]:
         """Return what a policy's rows (m, A) earn at some points, for each of the problem's totals: float64 (m,).

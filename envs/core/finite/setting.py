@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.arrays import namespace, row_keys
+from theorybench.envs.core.arrays import namespace, row_keys, run_of
 from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import PolicyError
 from theorybench.envs.core.finite.expansion import TooLarge
@@ -276,26 +276,34 @@ class FiniteSetting(Setting):
     def points(self, merge: str, observations: np.ndarray) -> np.ndarray:
         """Return the nodes that observations show, or the points of the graph of that name: int64 (n,).
 
-        All observations of a graph, the very array that `observations` returned, are known by sight.
+        All observations of a graph, the very array that `observations` returned, or a run of its rows, are known by
+        sight.
         """
-        graph = self._sighted(observations)
-        if merge == "nodes":
-            return self.nodes_of(np.asarray(observations)) if graph is None else graph.node
-        if graph is not None and graph.merge == merge:
-            return np.arange(len(graph))
+        graph, run = self._sighted(observations)
+        if graph is not None and merge == "nodes":
+            return graph.node[run]
+        if graph is not None and merge == graph.merge:
+            return np.arange(run.start, run.stop)
+        return self.nodes_of(np.asarray(observations)) if merge == "nodes" else self._located(merge, observations)
+
+    def _located(self, merge: str, observations: np.ndarray) -> np.ndarray:
         return self.graph(merge).locate(*self.read(observations))
 
-    def _sighted(self, observations: np.ndarray) -> DecisionGraph | None:
-        """Return the graph whose observations these are."""
-        graphs = self.__dict__.get("_graphs", {}).values()
-        return next((graph for graph in graphs if getattr(graph, "seen", None) is observations), None)
+    def _sighted(self, observations: np.ndarray) -> tuple[DecisionGraph | None, slice]:
+        """Return the graph whose observations these are, and of which of its points."""
+        for graph in self.__dict__.get("_graphs", {}).values():
+            seen = getattr(graph, "seen", None)
+            run = None if seen is None else run_of(observations, seen)
+            if run is not None:
+                return graph, run
+        return None, slice(0)
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """The problem's reference at the node that is shown: float64 (n, A); read-only for what is known by sight."""
-        graph = self._sighted(observations)
+        graph, run = self._sighted(observations)
         if graph is None:
             return np.asarray(self.problem.reference[self.nodes_of(np.asarray(observations))], np.float64)
-        return graph.reference
+        return graph.reference[run]
 
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:
         """The problem's start at the node that is shown: float64 (n, A)."""

@@ -1,42 +1,134 @@
-"""What a policy's weights on the points of a graph amount to: totals and divergence, by context."""
+"""What a policy earns: one pass forward over the points of a graph, in blocks that stay in the processor's cache.
 
-import itertools
+With the weight w(i, a) = reach(i) pi(a | i) of each action at each point, totals and divergence are inner products,
+
+    J(c) = sum over the points i of context c of sum_a w(i, a) gain(i, a),
+    KL(c) = sum over the same of sum_a w(i, a) ln(pi(a | i) / pi_ref(a | i)),
+
+so that nothing is summed point by point unless many contexts stand side by side. Where contexts share points, each
+point is summed first, and enters with the weight that each context gives it.
+"""
+
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from theorybench.envs.core.finite.graph import DecisionGraph
+from theorybench.envs.core.finite.graph import DecisionGraph, Piece
+from theorybench.envs.core.numerics import by_rows
+
+#: Asks a policy at a run of points: its rows, float64 (n, A), and beside them None, or ln(pi / pi_ref), float64 (n, A),
+#: finite wherever pi is not 0, or the divergence of each row, float64 (n,), which may be infinite.
+Ask = Callable[[slice], tuple[np.ndarray, np.ndarray | None]]
 
 
-def met(reach: np.ndarray, surprise: np.ndarray, graph: DecisionGraph) -> np.ndarray:
-    """Return the divergence that contexts meet, float64 (C,): weights (P, k) of points, and their own (P,)."""
-    endless, found = np.isinf(surprise), np.zeros(len(graph.roots))
-    finite = np.where(endless, 0.0, surprise) if endless.any() else surprise
-    for context, part in itertools.chain(*graph.parts):
-        found[context] += finite[part] @ reach[part]
-        if finite is not surprise:  # behind what never happens it is none
-            found[context] += np.where((reach[part] > 0)[endless[part]].any(axis=0), np.inf, 0.0)
-    return found
+class Account:
+    """Totals and divergence of the contexts of a graph, added up piece by piece.
+
+    Args:
+        graph: the points.
+    """
+
+    def __init__(self, graph: DecisionGraph) -> None:
+        problem, contexts = graph.problem, len(graph.roots)
+        self._graph = graph
+        self._found = np.zeros((contexts, len(problem.totals)))
+        self._actions = np.zeros((contexts, problem.num_actions))
+        self._met = np.zeros(contexts)
+        self._alone = {total: rows[0] for total, rows in graph.steady.items() if len(rows) == 1}
+
+    def totals(self, *, kl: bool) -> np.ndarray:
+        """Return what was added up: float64 (C, totals), with `kl` the divergence in a last column."""
+        for total, row in self._alone.items():
+            self._found[:, total] = self._actions @ row
+        return np.column_stack([self._found, self._met]) if kl else self._found
+
+    def earn(self, piece: Piece, flow: np.ndarray) -> None:
+        """Add what is earned at points of which each belongs to one context, by the weights (n, A) of its actions."""
+        numbers, gain = self._graph.earning[piece.depth]
+        gain, context, alone = gain[:, piece.place], piece.context, len(piece.context) == 1
+        if numbers and alone:
+            self._found[context[0], numbers] += gain.reshape(len(numbers), -1) @ flow.ravel()
+        elif numbers:
+            for total, own in zip(numbers, gain, strict=True):
+                self._found[context, total] += np.add.reduceat((own * flow).ravel(), piece.first * flow.shape[1])
+        if self._alone:
+            lawful = np.where(piece.legal, flow, 0.0) if len(piece.legal) > 1 else flow
+            whole = np.ones(len(lawful)) @ lawful if alone else np.add.reduceat(lawful, piece.first)
+            self._actions[context] += np.where(piece.legal, whole, 0.0) if len(piece.legal) == 1 else whole
+
+    def meet(self, piece: Piece, flow: np.ndarray, reach: np.ndarray, spread: np.ndarray) -> None:
+        """Add the divergence that is met there, `spread` as `Ask` gives it, by the weights (n,) of the points, too."""
+        context = piece.context
+        if spread.ndim == 1:
+            met = np.where(reach > 0, spread, 0.0)  # behind what never happens it is none
+            met *= reach
+            self._met[context] += np.add.reduceat(met, piece.first)
+        elif len(context) == 1:
+            self._met[context[0]] += spread.ravel() @ flow.ravel()
+        else:
+            self._met[context] += np.add.reduceat((spread * flow).ravel(), piece.first * flow.shape[1])
+
+    def share(self, piece: Piece, rows: np.ndarray, reach: np.ndarray, spread: np.ndarray | None) -> None:
+        """Add points that contexts share: a policy's rows (n, A) there, and the weights of each context (n, C)."""
+        numbers, gain = self._graph.earning[piece.depth]
+        if numbers:
+            own = (gain[:, :, piece.place] * np.ascontiguousarray(rows.T)).sum(axis=1)
+            self._found[:, numbers] += (own @ reach).T
+        if self._alone:
+            self._actions += reach.T @ (np.where(piece.legal, rows, 0.0) if not piece.legal.all() else rows)
+        if spread is None:
+            return
+        if spread.ndim == 2:
+            self._met += ((spread * rows) @ np.ones(rows.shape[1])) @ reach
+        else:
+            self._met += (np.where(reach > 0, spread[:, None], 0.0) * reach).sum(axis=0)
 
 
-def earned(taken: np.ndarray, graph: DecisionGraph) -> np.ndarray:
-    """Return what contexts earn, float64 (C, totals), where actions have these weights, float64 (P, A, k)."""
-    problem, beginnings = graph.problem, taken.shape[2]
-    certain = {total: table for total, table in problem.certain.items() if total not in problem.varying}
-    found = np.zeros((len(graph.roots), len(problem.totals)))
-    actions = np.zeros((len(graph.roots), problem.num_actions))
-    for level, gain, own in zip(graph.depths, graph.gains, graph.parts, strict=True):
-        for context, part in own:
-            here, weight = gain[:, part.start - level.start : part.stop - level.start], taken[part]
-            found[context, problem.varying] += (here.reshape(len(gain), -1) @ weight.reshape(-1, beginnings)).T
-            if not certain:
-                continue
-            lawful = weight if problem.all_legal else np.where(graph.legal[part, :, None], weight, 0.0)
-            whole = np.ones(len(lawful)) @ lawful.reshape(len(lawful), -1)
-            actions[context] += whole.reshape(-1, beginnings).T
-            for total, table in certain.items():
-                if len(table) > 1:
-                    found[context, total] += np.einsum("pak,pa->k", lawful, table[graph.node[part]])
-    for total, table in certain.items():
-        if len(table) == 1:
-            found[:, total] = actions @ table[0]
-    return found
+def added_up(graph: DecisionGraph, ask: Ask, *, kl: bool) -> np.ndarray:
+    """Follow a policy forward and return what it earns from each root of a graph, in totals and divergence.
+
+    Args:
+        graph: the points.
+        ask: asks the policy.
+        kl: whether it says what the divergence is made of.
+
+    Returns:
+        float64 (C, totals + 1), or (C, totals) without the divergence.
+    """
+    account, contexts = Account(graph), len(graph.roots)
+    shared, last = graph.owner is None, graph.depths[-1].start
+    reach = np.zeros((len(graph), contexts) if shared else len(graph))
+    reach[graph.roots] = np.eye(contexts) if shared else 1.0
+    #: What actions weigh, or a policy's rows where contexts share points, as far as something follows.
+    flow = np.empty((last, graph.problem.num_actions))
+    for piece, rows, spread in _asked(graph, ask):
+        points, weight = piece.points, reach[piece.points]
+        if shared:
+            account.share(piece, rows, weight, spread)
+        else:
+            out = None if points.start >= last else flow[points]
+            own = by_rows(np.multiply, rows, weight, out)
+            account.earn(piece, own)
+            if spread is not None:
+                account.meet(piece, own, weight, spread)
+        level = graph.depths[piece.depth]
+        if points.start >= last:
+            continue
+        if shared:
+            flow[points] = rows
+        if points.stop == level.stop:
+            after = graph.depths[piece.depth + 1]
+            if shared:
+                reach[after] = graph.following_on(piece.depth, flow[level], reach[level])
+            else:
+                reach[after] = graph.arriving[piece.depth] @ flow[level].ravel()
+    return account.totals(kl=kl)
+
+
+def _asked(graph: DecisionGraph, ask: Ask) -> Iterator[tuple[Piece, np.ndarray, np.ndarray | None]]:
+    """Yield pieces, and what a policy says at their points."""
+    for block, pieces in graph.blocks:
+        rows, spread = ask(block)
+        for piece in pieces:
+            own = slice(piece.points.start - block.start, piece.points.stop - block.start)
+            yield piece, rows[own], None if spread is None else spread[own]

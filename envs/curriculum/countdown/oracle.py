@@ -11,11 +11,13 @@ from theorybench.envs.core.evidence.difficulty import Difficulty, Law
 from theorybench.envs.core.finite.walks import MAX_PREFIXES, means
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LegalTablePolicy, PolicyOfSetting, SettingPolicy, TablePolicy
-from theorybench.envs.curriculum.countdown.rollouts import follow
+from theorybench.envs.curriculum.countdown.rollouts import StateGraph, follow
 from theorybench.envs.curriculum.countdown.setting import Countdown
 
 #: Number of games of a seeded estimate.
 SAMPLES = 8_192
+#: The most numbers, states times actions, that are listed for policies that see the remaining numbers alone.
+LISTED = 2**24
 #: The share of solved prompts at which the laws of growth count the task as learnt.
 LEARNT = 0.9
 
@@ -66,6 +68,10 @@ class MemoryPolicy(PolicyOfSetting):
         return np.where(known[:, None] >= 0, own.astype(np.float64), setting.reference_probs(observations))
 
 
+#: Policies that see the remaining numbers alone, not how many moves were made; tables on "state" do so, too.
+BY_NUMBERS = (SolverPolicy, MemoryPolicy, SettingPolicy)
+
+
 class CountdownOracle(Oracle[Countdown]):
     """Exact answers about a `Countdown`.
 
@@ -74,7 +80,7 @@ class CountdownOracle(Oracle[Countdown]):
     number more than 10^6, success or the KL divergence is estimated from 8,192 episodes with a fixed seed, and it has a
     `<key>_se`.
 
-    Cost: states A at each stage, those that lead nowhere only for the divergence.
+    Cost: states A, or prefixes A at each stage, those that lead nowhere only for the divergence.
 
     "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
@@ -103,17 +109,38 @@ class CountdownOracle(Oracle[Countdown]):
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute the requested metrics."""
-        stages = self.setting.num_stages
+        stages, kl = self.setting.num_stages, metrics is None or "kl" in metrics
         shown = [k for k in range(1, stages + 1) if metrics is None or f"stage_{k}/success" in metrics]
+        listed = self._listed(policy, kl=kl)
         values: dict[str, float] = {}
         for stage in sorted({stages, *shown}, reverse=True):
-            success, _, sampled = self._follow(policy, stage, winnable=True)
+            sampled = False
+            if listed is None:
+                success, _, sampled = self._follow(policy, stage, winnable=True)
+            else:
+                success = listed[0][:, stage - 1]
             names = ["objective", "success"] if stage == stages else []
             values |= means(dict.fromkeys([*names, f"stage_{stage}/success"], success), sampled)
-        if metrics is None or "kl" in metrics:
-            _, kl, sampled = self._follow(policy, stages, winnable=False)
-            values |= means({"kl": kl}, sampled)
+        if kl and listed is None:
+            _, met, sampled = self._follow(policy, stages, winnable=False)
+            values |= means({"kl": met}, sampled)
+        elif kl and listed is not None:
+            values |= means({"kl": listed[1][:, -1]})
         return values
+
+    def _listed(self, policy: Any, *, kl: bool) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return success and divergence at each stage, float64 (prompts, n - 1), of a policy that sees numbers alone.
+
+        None for another, and where there are too many states. States that cannot win count for the divergence only.
+        """
+        setting, games = self.setting, self.setting.winnable
+        table = type(policy) is LegalTablePolicy and policy.view == "state"
+        states = games.states if kl else len(games)
+        if not (table or type(policy) in BY_NUMBERS) or states * setting.num_actions > LISTED:
+            return None
+        graph = StateGraph.of(setting, winnable=not kl)
+        success, met = graph.values(functools.partial(self.probs, policy), kl=kl)
+        return success[graph.roots], met[graph.roots]
 
     def _follow(self, policy: Any, stage: int, *, winnable: bool) -> tuple[np.ndarray, np.ndarray, bool]:
         """Return a policy's success and KL divergence from the initial states of a stage, and whether they are samples.
@@ -139,7 +166,7 @@ class CountdownOracle(Oracle[Countdown]):
             return policy.view in ("state", "position")
         if type(policy) is TablePolicy:
             return policy.depends_on == "position"
-        return type(policy) in (SolverPolicy, MemoryPolicy, SettingPolicy)
+        return type(policy) in BY_NUMBERS
 
     # The cost of search.
 

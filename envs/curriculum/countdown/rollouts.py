@@ -14,6 +14,10 @@ from theorybench.envs.curriculum.countdown.setting import Countdown
 HELD = 2**16
 #: Probabilities of illegal actions up to this are treated as 0: softmax tables cannot represent zero.
 NEGLIGIBLE = 1e-12
+#: Numbers in the rows of a policy at the states at which it is asked together, so that these stay in the cache.
+TOGETHER = 2**16
+#: Ratios of probabilities that are as good as none: their logarithm is finite.
+LEAST = 1e-300
 
 
 class _Nodes(NamedTuple):
@@ -91,3 +95,118 @@ def follow(
             total = np.bincount(same, mass, len(first))
             nodes = _Nodes(nodes.game[first], numbers[first], response[first], total)
     return success, kl
+
+
+class Moves(NamedTuple):
+    """The legal moves of the states with the same number of moves made, in the order of states and actions."""
+
+    state: int  # the number of the first of these states
+    first: np.ndarray  # int64 (S,), the first move of each state
+    place: np.ndarray  # int64 (m,), state times A plus action, states numbered from 0 over all layers
+    won: np.ndarray  # float64 (m,), 1 where the target is reached
+    child: np.ndarray  # int64 (m,), the state that follows, -1 where none does that matters
+    chance: np.ndarray  # float64 (m,), the reference's
+
+
+class StateGraph:
+    """The states of all games of a setting, listed once for every policy that sees the remaining numbers alone.
+
+    Args:
+        setting: the setting.
+        winnable: whether to leave out states from which the target cannot be reached.
+
+    Attributes:
+        seen: (S, tokens), what is observed in each state, without the moves that lead there; read-only.
+        reference: float64 (S, A), the reference's rows; read-only.
+        row: int64 (S,), the row of each in tables on "state".
+        roots: int64 (prompts, stages), the state in which each stage of a prompt begins, the full task last.
+    """
+
+    def __init__(self, setting: Countdown, *, winnable: bool) -> None:
+        games, pool, stages = setting.winnable, setting.pool, setting.num_stages
+        prompts, actions = np.arange(setting.prompts), setting.num_actions
+        game, numbers = np.zeros(0, np.int64), np.zeros((0, setting.numbers), np.int32)
+        layers: list[tuple[np.ndarray, np.ndarray]] = []
+        self._moves, self._legal = list[Moves](), list[np.ndarray]()
+        self.roots, first = np.empty((setting.prompts, stages), np.int64), 0
+        for move in range(stages):
+            # What has been reached comes first, so that its numbers are those that the moves before lead to.
+            game, numbers = np.append(game, prompts), np.concatenate([numbers, pool.numbers[:, move]])
+            _, one, same = np.unique(keys(game, numbers), return_index=True, return_inverse=True)
+            if move:
+                self._moves[-1].child[self._moves[-1].child >= 0] = first + same[: -len(prompts)]
+            self.roots[:, stages - 1 - move] = first + same[-len(prompts) :]
+            game, numbers = game[one], numbers[one]
+            layers.append((game, numbers))
+            made, targets = setting.results(numbers), pool.targets[game]
+            legal = made > 0
+            state, action = np.nonzero(legal)
+            won = made[state, action] == targets[state]
+            count = legal.sum(axis=1)
+            following = np.full(len(state), -1)
+            begin = np.append(0, np.cumsum(count)[:-1])
+            chance = 1 / count[state]
+            self._moves.append(Moves(first, begin, (first + state) * actions + action, won * 1.0, following, chance))
+            self._legal.append(legal)
+            first += len(game)
+            if move == stages - 1:
+                break
+            going = np.flatnonzero(~won)
+            state, action = state[going], action[going]
+            left = np.zeros((len(state), setting.numbers), np.int32)
+            left[:, :-1] = after(numbers[state], setting.slots.column[action], made[state, action])
+            if winnable:
+                keep = games.find(targets[state], left) < len(games)
+                state, left, going = state[keep], left[keep], going[keep]
+            following[going] = 0  # until its number is known
+            game, numbers = game[state], left
+        game, numbers = (np.concatenate(column) for column in zip(*layers, strict=True))
+        self.seen = setting.show(pool.targets[game], numbers, np.zeros((len(game), stages), np.int8))
+        self.row = games.find(pool.targets[game], numbers)
+        legal = np.concatenate(self._legal)
+        self.reference = legal / legal.sum(axis=1, keepdims=True)
+        for array in (self.seen, self.reference, self.row):
+            array.flags.writeable = False
+
+    @classmethod
+    def of(cls, setting: Countdown, *, winnable: bool) -> "StateGraph":
+        """Return the graph of a setting, which is made once."""
+        held = setting.known_graphs
+        if winnable not in held:
+            held[winnable] = cls(setting, winnable=winnable)
+        return held[winnable]  # type: ignore[no-any-return]
+
+    def values(self, probs: Probs, *, kl: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return a policy's success in each state, float64 (S,), and the divergence that follows, 0 unless asked for.
+
+        From the last states to the first, p(s) = sum_a pi(a | s) p(s after a), and likewise for the divergence.
+        """
+        success, met = np.zeros(len(self.seen) + 1), np.zeros(len(self.seen) + 1)  # the last: what does not matter
+        done, stray = self._asked(probs, kl=kl)
+        for moves, own in zip(reversed(self._moves), reversed(done), strict=True):
+            here = slice(moves.state, moves.state + len(moves.first))
+            success[here] = np.add.reduceat(own * (moves.won + success[moves.child]), moves.first)
+            if kl:
+                later = np.where(own > 0, met[moves.child], 0.0)  # behind what is never done it is none
+                later += np.log(np.maximum(own / moves.chance, LEAST))
+                later *= own
+                met[here] = np.where(stray[here], np.inf, np.add.reduceat(later, moves.first))
+        return success[:-1], met[:-1]
+
+    def _asked(self, probs: Probs, *, kl: bool) -> tuple[list[np.ndarray], np.ndarray]:
+        """Return a policy's chances of legal moves, and, where `kl` is wanted, whether states try others, bool (S,).
+
+        It is asked at few states at a time, so that what it says stays in the cache.
+        """
+        places = np.concatenate([moves.place for moves in self._moves])
+        actions, stray = self.reference.shape[1], np.zeros(len(self.seen), bool)
+        parts, first = [], 0
+        for block in blocks(len(self.seen), TOGETHER // actions):
+            rows = probs(self.seen[block])
+            last = int(np.searchsorted(places, block.stop * actions))
+            parts.append(rows.take(places[first:last] - block.start * actions))
+            first = last
+            if kl:
+                stray[block] = np.where(self.reference[block] > 0, 0.0, rows).max(axis=1) > NEGLIGIBLE
+        ends = np.cumsum([len(moves.place) for moves in self._moves])
+        return np.split(np.concatenate(parts), ends[:-1]), stray

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.arrays import namespace, run_of
 from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
@@ -293,8 +293,27 @@ class Countdown(Setting):
             State(zero, targets.astype(np.int32), numbers, numbers, zero, response.astype(self.observation_dtype))
         )
 
+    @functools.cached_property
+    def known_graphs(self) -> dict[bool, Any]:
+        """Graphs of states that oracles have listed: what they show, `seen`, is known by sight."""
+        return {}
+
+    def sighted(self, observations: np.ndarray) -> tuple[Any, slice]:
+        """Return the graph whose observations these are, the very array or a run of its rows, and which; or None."""
+        for graph in self.known_graphs.values():
+            run = run_of(observations, graph.seen)
+            if run is not None:
+                return graph, run
+        return None, slice(0)
+
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """Uniform over legal moves, float64 (m, A); over all actions for observations of no running game."""
+        """Uniform over legal moves, float64 (m, A); over all actions for observations of no running game.
+
+        Those of a graph that is known by sight are read-only.
+        """
+        graph, run = self.sighted(observations)
+        if graph is not None:
+            return np.asarray(graph.reference[run])
         legal = (self.results(self.read(observations)[1]) > 0).astype(np.float64)
         legal[~legal.any(axis=1)] = 1.0
         return legal / legal.sum(axis=1, keepdims=True)
@@ -323,7 +342,8 @@ class WinnableView(StateView):
 
     def index(self, observations: np.ndarray) -> np.ndarray:
         """Return the row of each observation: int64 (n,)."""
-        return self._setting.winnable.find(*self._setting.read(np.asarray(observations)))
+        graph, run = self._setting.sighted(observations)
+        return graph.row[run] if graph else self._setting.winnable.find(*self._setting.read(np.asarray(observations)))
 
     def observations(self, dtype: np.dtype) -> np.ndarray:
         """Return one observation of each row; for the last row one without numbers, which no game shows."""

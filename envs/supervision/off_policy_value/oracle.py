@@ -7,7 +7,7 @@ import numpy as np
 
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.core.finite.graph import DecisionGraph
-from theorybench.envs.core.finite.totals import earned, met
+from theorybench.envs.core.finite.totals import Account
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.supervision.off_policy_value.setting import GOOD, OffPolicyValue
 from theorybench.envs.supervision.purchases import PurchaseOracle
@@ -39,25 +39,36 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
             return super().valued(policy, graph, kl=kl)
         public = isinstance(policy, SettingPolicy)
         seen = [way[0] for way in self._begun] if public else [self.setting.observations(graph)]
-        rows = [self.ask(policy, some) for some in seen]
-        rows = rows if public else rows * 2
-        reach, taken = np.zeros((2, len(graph))), np.zeros(rows[0].shape)
+        account, last = Account(graph), graph.depths[-1].start
+        reach, flow = np.zeros((2, len(graph))), np.empty((2, last, self.setting.num_actions))
         reach[0, graph.roots] = 1.0
-        for depth, (level, edges) in enumerate(zip(graph.depths, graph.children, strict=True)):
-            good = edges.reading >= GOOD
-            for way in range(2 if depth else 1):
-                own = rows[way][level] * reach[way, level, None]
-                taken[level] += own
-                flow = own.ravel()[edges.slot - level.start * own.shape[1]] * edges.chance
-                for to in (way,) if depth else (0, 1):
-                    arrived = np.bincount(edges.target - level.stop, flow if depth else np.where(good == to, flow, 0.0))
-                    reach[to, level.stop : level.stop + len(arrived)] = arrived
-        found = earned(taken[:, :, None], graph)
-        if kl:
-            surprises = (self.divergences(own, way[1]) for own, way in zip(rows, self._begun, strict=True))
-            ways = [met(own[:, None], surprise, graph) for own, surprise in zip(reach, surprises, strict=True)]
-            found = np.column_stack([found, sum(ways)])
-        return found, rows[0]
+        for block, pieces in graph.blocks:
+            rows = [self.ask(policy, some[block]) for some in seen] * (1 if public else 2)
+            spreads = [self.spread(own, way[1][block]) for own, way in zip(rows, self._begun, strict=True) if kl]
+            for piece in pieces:
+                own, points = slice(piece.points.start - block.start, piece.points.stop - block.start), piece.points
+                taken = [some[own] * weight[:, None] for some, weight in zip(rows, reach[:, points], strict=True)]
+                account.earn(piece, taken[0] + taken[1])
+                for weights, weight, spread in zip(taken, reach[:, points], spreads, strict=False):
+                    account.meet(piece, weights, weight, spread[own])
+                if points.start < last:
+                    flow[:, points] = taken
+                    if points.stop == graph.depths[piece.depth].stop:
+                        self._move(graph, piece.depth, flow, reach)
+        return account.totals(kl=kl), np.zeros((0, self.setting.num_actions))
+
+    @staticmethod
+    def _move(graph: DecisionGraph, depth: int, flow: np.ndarray, reach: np.ndarray) -> None:
+        """Move what actions weigh, float64 (2, points, A), on to the points of the next depth, float64 (2, points)."""
+        after = graph.depths[depth + 1]
+        if depth:
+            for own, weights in zip(reach, flow[:, graph.depths[depth]], strict=True):
+                own[after] = graph.arriving[depth] @ weights.ravel()
+            return
+        edges = graph.children[0]
+        weights, good = flow[0].ravel()[edges.slot] * edges.chance, edges.reading >= GOOD
+        for to, own in enumerate(reach):
+            own[after] = np.bincount(edges.target, np.where(good == to, weights, 0.0), after.stop)[after]
 
     @functools.cached_property
     def _begun(self) -> list[tuple[np.ndarray, np.ndarray]]:

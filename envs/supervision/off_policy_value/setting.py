@@ -345,8 +345,15 @@ class OffPolicyValue(PurchaseSetting):
         return done, (tokens[:, 1] > GOOD).astype(np.int64)
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """What is usual, with slips: float64 (n, A)."""
-        return self._practice["reference"][self._at(observations)]
+        """What is usual, with slips: float64 (n, A); read-only for what is known by sight."""
+        graph, run = self._sighted(observations)
+        if graph is None:
+            return self._practice["reference"][self._at(observations)]
+        held = self.__dict__.setdefault("_usual", {})
+        if graph.merge not in held:
+            held[graph.merge] = self._practice["reference"][self._at(self.observations(graph))]
+            held[graph.merge].flags.writeable = False
+        return np.asarray(held[graph.merge][run])
 
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:
         """Half of the reference and half of chance: float64 (n, A)."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from theorybench.envs.core.evidence.difficulty import Difficulty
+from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.oracle import FiniteOracle
 from theorybench.envs.training.step_sizes.schedules import block_lengths
 from theorybench.envs.training.step_sizes.setting import LAWS, StepSizes
@@ -41,36 +42,49 @@ class StepSizesOracle(FiniteOracle[StepSizes]):
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics."""
         values = super().measure(policy, metrics)
-        values |= {f"law_{law}": values[f"context_{law}/objective"] for law in range(len(LAWS))}
-        return values | self.unstopped(policy) if metrics is None or metrics & self.unstopped_names else values
+        return values | {f"law_{law}": values[f"context_{law}/objective"] for law in range(len(LAWS))}
 
-    unstopped_names: ClassVar[frozenset[str]] = frozenset({"guarantee_at_end", "worst_time", "largest_block"})
+    unstopped_names: ClassVar[tuple[str, ...]] = ("guarantee_at_end", "worst_time", "largest_block")
 
-    def unstopped(self, policy: Any) -> dict[str, float]:
-        """Return the metrics of the plans that a policy would follow if it were never stopped."""
+    @functools.cached_property
+    def _unstopped(self) -> tuple[np.ndarray, np.ndarray]:
+        """What plans that are never stopped are, whatever the policy.
+
+        Returns:
+            For each law and block its place in the rows at the points of the graph, int64 (laws, B), and of the last
+            blocks the three metrics, float64 (3, last blocks).
+        """
         setting, plans = self.setting, self.setting.plans
-        rows = np.empty((len(LAWS), len(plans.time), setting.num_actions))
-        graph = setting.graph(setting.rows)
-        rows[graph.owner, graph.node] = self.probs(policy, setting.observations(graph))
-        reach, low = np.zeros((len(LAWS), len(plans.time))), np.full(len(plans.time), np.inf)
-        reach[:, 0] = 1.0
+        graph, low = setting.graph(setting.rows), np.full(len(plans.time), np.inf)
+        point = np.empty((len(LAWS), len(plans.time)), np.int64)
+        point[graph.owner, graph.node] = np.arange(len(graph))
         gains, lengths = setting.gains, block_lengths(setting.orders)
         least = np.where(np.isfinite(setting.guarantees), gains, np.inf).min(axis=1)
-        taken = np.empty((len(LAWS), len(plans.source)))
-        for level in plans.levels:
-            own = slice(*np.searchsorted(plans.source, [level.start, level.stop]))
-            node, child = plans.source[own], plans.child[own]
-            taken[:, own] = reach[:, node] * rows[:, node, plans.action[own]]
-            least[own] = np.minimum(least[own], low[node])
-            on = child >= 0
-            reach[:, child[on]], low[child[on]] = taken[:, own][:, on], least[own][on]
+        for own, on in self._levels:
+            least[own] = np.minimum(least[own], low[plans.source[own]])
+            low[plans.child[own][on]] = least[own][on]
         last = plans.child < 0
-        chance = taken[:, last].mean(axis=0)
-        found = gains[last, -1], least[last], lengths[plans.action[last]]
-        return {
-            name: float(chance @ value)
-            for name, value in zip(("guarantee_at_end", "worst_time", "largest_block"), found, strict=True)
-        }
+        found = np.stack([gains[last, -1], least[last], lengths[plans.action[last]]])
+        return point[:, plans.source] * setting.num_actions + plans.action, found
+
+    @functools.cached_property
+    def _levels(self) -> list[tuple[slice, np.ndarray]]:
+        """The blocks by the number of blocks before them, and which of these others follow."""
+        plans = self.setting.plans
+        cuts = [slice(*np.searchsorted(plans.source, [level.start, level.stop])) for level in plans.levels]
+        return [(own, np.flatnonzero(plans.child[own] >= 0)) for own in cuts]
+
+    def further(self, rows: np.ndarray, graph: DecisionGraph, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Return the metrics of the plans that a policy would follow if it were never stopped."""
+        if metrics is not None and not metrics & frozenset(self.unstopped_names):
+            return {}
+        plans, (slots, found) = self.setting.plans, self._unstopped
+        taken, reach = rows.ravel().take(slots), np.ones((len(LAWS), 1))
+        for level, (own, on) in zip(plans.levels, self._levels, strict=True):
+            taken[:, own] *= reach.take(plans.source[own] - level.start, axis=1)
+            reach = taken[:, own].take(on, axis=1)
+        chance = taken[:, plans.child < 0].mean(axis=0)
+        return dict(zip(self.unstopped_names, (found @ chance).tolist(), strict=True))
 
 
 DIFFICULTIES = (

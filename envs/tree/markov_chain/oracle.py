@@ -104,16 +104,15 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         return float(np.mean(values))
 
     def _measure_tasks(self, policy: Any, ks: list[int]) -> list[dict[str, float]]:
-        probs = functools.partial(self.probs, policy)
         dependence = declared(policy)
         if dependence in ("state", "position"):
             return measure_chain(self.setting, self.node_rows(policy, dependence), ks)
         if self.num_prefixes <= MAX_PREFIXES:
-            return self.enumeration.measure(probs, ks)
+            return self.enumeration.measure(self, policy, ks)
         if isinstance(policy, EqualMassPolicy) and policy.fingerprint == self.setting.fingerprint:
             pairs = zip(self.setting.classes, policy.masses, strict=True)
             return [measure_classes(classes, masses[: len(classes.levels)], ks) for classes, masses in pairs]
-        return estimate(self.setting, probs, ks)
+        return estimate(self.setting, functools.partial(self.probs, policy), ks)
 
     def _described(self, task: int, values: dict[str, float]) -> dict[str, float]:
         """Add the metrics that follow from others."""

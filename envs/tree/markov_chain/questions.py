@@ -17,6 +17,7 @@ a relative error under 1e-18 for each CoT. One set of power sums then serves all
 """
 
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -69,6 +70,18 @@ def contour(k: int, radius: float | None = None) -> tuple[np.ndarray, np.ndarray
     return nodes, np.exp(nodes - k) * turn[1].conj() * (math.exp(log_scale) / count)
 
 
+@functools.lru_cache(maxsize=64)
+def contours(ks: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the nodes of several contours, one after the other: what sums over CoTs of small mass need.
+
+    Returns:
+        Their powers 1..TERMS, complex (nodes, TERMS), their weights, complex (nodes,), and where each contour begins.
+    """
+    nodes, weights = zip(*map(contour, ks), strict=True)
+    first = np.cumsum([0, *map(len, nodes[:-1])])
+    return np.concatenate(nodes)[:, None] ** np.arange(1, TERMS + 1), np.concatenate(weights), first
+
+
 class Question:
     """The random questions of one task.
 
@@ -79,28 +92,41 @@ class Question:
     def __init__(self, levels: np.ndarray) -> None:
         self.levels, self._cumulants = levels, scaled_cumulants(levels)
 
-    def pass_at(self, ks: list[int], masses: np.ndarray, level: np.ndarray) -> list[float]:
+    def pass_at(
+        self, ks: list[int], masses: np.ndarray, level: np.ndarray, first: np.ndarray | None = None
+    ) -> list[float]:
         """Return pass@K of a policy for each K in ks (1..512).
 
         Args:
             ks: the numbers of tries.
             masses: float64 (n,), the probability of each CoT, summing to at most 1.
-            level: int (n,), the level of each CoT; in ascending order is quickest.
+            level: int (n,), the level of each CoT.
+            first: int (m,), where each level that there is begins, if they are in ascending order; None if they may not
+                be, which takes longer.
         """
         if ks == [1]:
             return [float(self.levels @ np.bincount(level, masses, len(self.levels)))]
         large = np.flatnonzero(masses > SMALL / max(ks))
-        rest = np.array(masses)
-        rest[large] = 0.0
-        moments, power = np.zeros((TERMS, len(self.levels))), np.ones_like(rest)
-        first = np.flatnonzero(np.diff(level, prepend=-1))
-        sorted_ = len(first) <= len(self.levels) and (level[:-1] <= level[1:]).all()
-        for row in moments:
-            power *= rest
-            if sorted_:
-                row[level[first]] = np.add.reduceat(power, first)
-            else:
+        rest = masses
+        if len(large):
+            rest = np.array(masses)
+            rest[large] = 0.0
+        moments = np.zeros((TERMS, len(self.levels)))
+        if first is None:
+            power = np.ones_like(rest)
+            for row in moments:
+                power *= rest
                 row[:] = np.bincount(level, power, len(self.levels))
+        else:
+            half = [rest]  # p, p^2, ..., of whose inner products all sums of powers are made
+            while 2 * len(half) < TERMS:
+                half.append(half[-1] * rest)
+            runs = [slice(*cut) for cut in itertools.pairwise([*first.tolist(), len(rest)])]
+            for run, at in zip(runs, level[first].tolist(), strict=True):
+                own = [power[run] for power in half]
+                moments[0, at] = own[0].sum()
+                for number in range(1, TERMS):
+                    moments[number, at] = own[number // 2] @ own[(number - 1) // 2]
         return self.pass_from_moments(ks, moments, masses[large], level[large])
 
     def pass_from_moments(
@@ -115,8 +141,11 @@ class Question:
             level: int (m,), its level.
         """
         base = (self._cumulants * moments).sum(axis=1)
-        exponents = np.arange(1, TERMS + 1)
-        terms = self._cumulants[:, level] * masses ** exponents[:, None]
+        if not len(masses):
+            powers, weights, first = contours(tuple(k for k in ks if k > 1) or (2,))
+            beyond = iter(np.add.reduceat((weights * np.exp(powers @ base)).real, first).tolist())
+            return [float(-base[0]) if k == 1 else 1.0 - next(beyond) for k in ks]
+        terms = self._cumulants[:, level] * np.cumprod(np.broadcast_to(masses, (TERMS, len(masses))), axis=0)
         values = []
         for k in ks:
             small = masses <= SMALL / k
@@ -126,8 +155,9 @@ class Question:
                 values.append(float(a @ p - sums[0]))
                 continue
             nodes, weights = contour(k)
+            powers = contours((k,))[0]
             product = np.prod(1 - a + a * np.exp(-nodes[:, None] * p), axis=1)
-            values.append(1.0 - float((weights * np.exp(nodes[:, None] ** exponents @ sums) * product).real.sum()))
+            values.append(1.0 - float((weights * np.exp(powers @ sums) * product).real.sum()))
         return values
 
 

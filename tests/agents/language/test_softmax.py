@@ -10,7 +10,7 @@ import theorybench as tb
 from theorybench.agents import make_agent, train
 from theorybench.agents.language import SHAPES, LanguagePolicy, build
 from theorybench.agents.language import softmax as module
-from theorybench.agents.language.decoder import Decoder
+from theorybench.agents.language.decoder import Cache, Decoder
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.sizes import SHAPES as NAMES
 from theorybench.envs.core.registry import load_module, lookup
@@ -65,12 +65,16 @@ def test_a_cache_of_which_rows_are_chosen_changes_nothing(shape):
     decoder, words = Decoder.of(model), words_of(model)
     weights = decoder.weights(torch.nn.utils.parameters_to_vector(model.parameters()).detach())
     whole, _ = decoder(weights, words)
-    begun, cache = decoder(weights, words[:, :7])
-    rows = torch.tensor([3, 0, 0, 4])
-    rest, grown = decoder(weights, words[rows, 7:], [(keys[rows], values[rows]) for keys, values in cache])
-    torch.testing.assert_close(begun, whole[:, :7], atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(rest, whole[rows, 7:], atol=1e-5, rtol=1e-4)
-    assert grown[0][0].shape[2] == words.shape[1]
+    cache, rows = decoder.cache(*words.shape), torch.tensor([3, 0, 0, 4])
+    begun, kept = decoder(weights, words[:, :7])
+    first, _ = decoder(weights, words[:, :7], cache)
+    for before in (cache.rows(rows), [(keys[rows], values[rows]) for keys, values in kept]):
+        some, grown = decoder(weights, words[rows, 7:-1], before)
+        last, grown = decoder(weights, words[rows, -1:], before if isinstance(before, Cache) else grown)
+        torch.testing.assert_close(torch.cat([some, last], dim=1), whole[rows, 7:], atol=1e-5, rtol=1e-4)
+        assert grown[0][0].shape[2] == words.shape[1]
+    for one in (begun, first):
+        torch.testing.assert_close(one, whole[:, :7], atol=1e-5, rtol=1e-4)
 
 
 @shapes
@@ -110,19 +114,19 @@ def test_what_is_sampled_is_what_is_trained(untrained, env_id):
 def test_each_beginning_is_read_once(untrained, monkeypatch):
     setting = lookup(TREE).make_setting({})
     softmax, observations = PolicyOptions(policy="llama").build(setting), np.repeat(seen(TREE), 2, axis=0)
-    encoded, rows = torch.from_numpy(softmax.encode(observations)), []
+    encoded, words = torch.from_numpy(softmax.encode(observations)), []
     read = type(softmax.decoder).__call__
     monkeypatch.setattr(
         type(softmax.decoder),
         "__call__",
-        lambda self, w, words, cache=None: (rows.append(len(words)), read(self, w, words, cache))[1],
+        lambda self, weights, rows, tree: (words.append(rows.numel()), read(self, weights, rows, tree=tree))[1],
     )
     softmax.logits(torch.from_numpy(softmax.start(0)), encoded)
-    beginnings = {tuple(row[: np.flatnonzero(row)[-1] + 1]) for row in observations}
-    ends = {
-        row for row in beginnings if not any(row == other[: len(row)] for other in beginnings if len(other) > len(row))
-    }
-    assert rows == [len(ends)] and len(ends) < len(observations) / 4
+    vocabulary = softmax.vocabulary
+    ends = vocabulary.prompt_words + vocabulary.responses(observations)[1]
+    texts = np.hstack([vocabulary.prompts(observations), vocabulary.responses(observations)[0]])
+    beginnings = {tuple(text[:end]) for text, last in zip(texts, ends, strict=True) for end in range(1, last + 1)}
+    assert len(beginnings) <= words[0] < 2 * len(beginnings) < ends.sum() / 4
 
 
 @shapes

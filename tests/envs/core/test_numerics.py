@@ -10,7 +10,7 @@ from scipy.special import logsumexp as scipy_logsumexp
 from scipy.special import rel_entr
 from scipy.special import softmax as scipy_softmax
 
-from theorybench.envs.core.numerics import divergence, log_softmax, logsumexp, row_sums, softmax
+from theorybench.envs.core.numerics import by_rows, divergence, log_softmax, logsumexp, row_sums, softmax
 from theorybench.envs.core.policy import inverse_cdf
 
 logits = arrays(np.float64, array_shapes(min_dims=1, max_dims=3, max_side=5), elements=st.floats(-1e3, 1e3))
@@ -44,12 +44,14 @@ def test_entries_without_mass():
     assert logsumexp(np.array([-np.inf, -np.inf])) == -np.inf
 
 
-@pytest.mark.parametrize("columns", range(1, 12))
+@pytest.mark.parametrize("columns", range(1, 18))
 @pytest.mark.parametrize("rows", [1, 5, 300])
 def test_what_goes_column_by_column_has_the_bits_of_what_goes_by_rows(rows, columns):
     rng = np.random.default_rng([rows, columns])
     values = np.exp(5 * rng.standard_normal((rows, columns)))
     assert np.array_equal(row_sums(values), values.sum(axis=1, keepdims=True))
+    assert np.array_equal(row_sums(values.T), values.T.sum(axis=1, keepdims=True))
+    assert np.array_equal(by_rows(np.divide, values, values[:, 0]), values / values[:, :1])
     probs = values / values.sum(axis=1, keepdims=True)
     probs[rng.random(probs.shape) < 0.2] = 0.0
     for uniforms in (rng.random(rows), np.full(rows, np.nextafter(1, 0)), np.zeros(rows)):

@@ -7,7 +7,7 @@ from scipy import stats
 
 from theorybench.envs.core.arrays import backend_namespace
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.streams import Streams, combine, environment_keys, mix, root_key
+from theorybench.envs.core.streams import Streams, combine, environment_keys, mix, mix_number, root_key
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 TORCH = backend_namespace("torch", "cpu")[0]
@@ -33,6 +33,7 @@ def test_mix_is_splitmix64_and_all_keys_are_the_same_in_numpy_and_in_torch(pairs
     expected = [signed(splitmix(key % 2**64)) for key, _ in pairs]
     key, label = np.array(pairs, np.int64).T.copy()
     assert mix(key).tolist() == expected == mix(torch.tensor(key)).tolist()
+    assert [signed(mix_number(key)) for key, _ in pairs] == expected
     assert combine(key, label).tolist() == combine(torch.tensor(key), torch.tensor(label)).tolist()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable, narrowed
+from theorybench.envs.core.compiled.plain.counts import count
 from theorybench.envs.core.compiled.plain.values import (
     RING,
     Expression,
@@ -18,14 +19,24 @@ from theorybench.envs.core.compiled.plain.values import (
     converted,
     divide,
     number,
+    truncated,
     written,
 )
-from theorybench.envs.core.compiled.ranges import UNKNOWN, bounds
+from theorybench.envs.core.compiled.ranges import UNKNOWN, Ranges, bounds
 
 #: Arrays of at most so many elements are worked out element by element.
 UNROLLED = 24
 #: Tables of at most so many elements are held as lists, which are read faster.
 LISTED = 2**16
+
+
+def chain(node: Node) -> tuple[Node, list[tuple[Node, ...]]]:
+    """Return what a chain of puts writes into, and the arguments of the puts, the first one first."""
+    puts = []
+    while node.op == "put":
+        puts.append(node.args)
+        node = node.args[0]
+    return node, puts[::-1]
 
 
 class Elements:
@@ -36,10 +47,10 @@ class Elements:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph, self.lines = graph, list[str]()
+        self.graph, self.lines, self.ranges = graph, list[str](), Ranges(graph)
         self.scopes: list[dict[Any, Any]] = [{}]
         self._names = itertools.count()
-        self.globals: dict[str, Any] = {"np": np, "cast": cast, "divide": divide}
+        self.globals: dict[str, Any] = {"np": np, "cast": cast, "divide": divide, "frombuffer": np.frombuffer}
 
     # Statements.
 
@@ -99,10 +110,29 @@ class Elements:
             self.scopes[-1][key] = found
         return found  # type: ignore[no-any-return]
 
+    def listed(self, node: Node) -> str | None:
+        """Return a sequence of the elements of an array with one axis; None where each of them is worked out alone."""
+        if node.op == "input" and len(node.shape) == 1 and 0 < node.size <= UNROLLED:
+            return str(node.attr)
+        if node.op != "put" or len(node.shape) != 1 or node.size > UNROLLED:
+            return None
+        key = (node.serial, "listed")
+        found = self.known(key)
+        if found is None:
+            source, puts = chain(node)
+            if any(self.exact(place).known is not None for _, _, place in puts):
+                return None
+            old = self.listed(source)
+            found = self.assign(f"[*{old}]" if old else f"[{', '.join(self.elements(source))}]").text
+            for _, new, place in puts:
+                self.line(f"{found}[{self.exact(place).text}] = {self.exact(new).text}")
+            self.scopes[-1][key] = found
+        return found  # type: ignore[no-any-return]
+
     # Leaves.
 
     def _input(self, node: Node, index: Index) -> Expression:
-        name, ends = node.attr, bounds(node.dtype)
+        name, ends = node.attr, self.graph.limits.get(node.attr, bounds(node.dtype))
         if not node.shape:
             return Expression(name, *ends)
         flat = self._flat(node.shape, index).text
@@ -114,12 +144,14 @@ class Elements:
         table = self.graph.tables[node.attr]
         whole = table.dtype.kind == "i" and table.size
         ends = (int(table.min()), int(table.max())) if whole else bounds(table.dtype)
-        flat = self._flat(node.shape, index).text
+        flat = self._flat(node.shape, index)
+        if flat.known is not None and whole:
+            return number(int(table.flat[flat.known]))
         if table.size > LISTED:
-            return self.assign(f"{self.shared('table', table)}.item({flat})", *ends)
+            return self.assign(f"{self.shared('table', table)}.item({flat.text})", *ends)
         name = f"list{node.attr}"
         self.globals.setdefault(name, table.ravel().tolist())
-        return self.assign(f"{name}[{flat}]", *ends)
+        return self.assign(f"{name}[{flat.text}]", *ends)
 
     def _const(self, node: Node, index: Index) -> Expression:
         value = node.attr
@@ -155,7 +187,13 @@ class Elements:
             return number(index.known % width)
         if index.low >= 0:
             return index
-        return self.assign(f"{index.text} + {width} if {index.text} < 0 else {index.text}", 0, max(index.high, width))
+        key = (index.text, "from the front", width)
+        found = self.known(key)
+        if found is None:
+            text = f"{index.text} + {width} if {index.text} < 0 else {index.text}"
+            found = self.assign(text, 0, max(index.high, width))
+            self.scopes[-1][key] = found
+        return found  # type: ignore[no-any-return]
 
     def _reshape(self, node: Node, index: Index) -> Expression:
         source = node.args[0]
@@ -178,6 +216,8 @@ class Elements:
             tuple(
                 number(first + step * at.known)
                 if at.known is not None
+                else at
+                if (first, step) == (0, 1)
                 else self.assign(f"{first} + {step} * {at.text}", first + step * at.low, first + step * at.high)
                 for at, first, step in zip(index, *node.attr, strict=True)
             ),
@@ -206,9 +246,11 @@ class Elements:
     def _gather(self, node: Node, index: Index) -> Expression:
         source, places = node.args
         axis, count = node.attr, len(places.shape)
-        at = self.exact(places, index[axis : axis + count])
-        if source.op != "table" or axis:
-            at = self._from_front(at, source.shape[axis])
+        if source.op == "table" and not axis:  # what has left an int64 is no place in a list either
+            read = self.element if places.dtype == np.int64 else self.exact
+            at = read(places, index[axis : axis + count])
+        else:
+            at = self._from_front(self.exact(places, index[axis : axis + count]), source.shape[axis])
         return self.element(source, (*index[:axis], at, *index[axis + count :]))
 
     def _along(self, node: Node, index: Index) -> Expression:
@@ -221,6 +263,9 @@ class Elements:
         if all(at.known is not None and i.known is not None for at, i in zip(ats, index, strict=True)):
             same = all(at.known == i.known for at, i in zip(ats, index, strict=True))
             return self.element(new, ()) if same else self.element(source, index)
+        row = self.listed(node)
+        if row is not None:
+            return self.assign(f"{row}[{self._from_front(index[0], node.size).text}]", *bounds(node.dtype))
         value, old = self.exact(new), self.exact(source, index)
         test = " and ".join(f"{at.text} == {i.text}" for at, i in zip(ats, index, strict=True))
         return self.assign(f"{value.text} if {test} else {old.text}", *bounds(node.dtype))
@@ -236,20 +281,30 @@ class Elements:
     def _view(self, node: Node, index: Index) -> Expression:
         source, last = node.args[0], index[-1]
         old, new = source.dtype.itemsize, node.dtype.itemsize
-        if last.known is None:
+        if last.known is None and (old < new or source.dtype.kind != "i"):
             return self._picked(node, index)
         if old >= new:
-            place, part = divmod(last.known * new, old)
-            whole = self.element(source, (*index[:-1], number(place))).text
             bits, top = 8 * new, 1 << 8 * new - 1
-            whole = f"({whole} >> {8 * part})" if part else whole
+            if last.known is None:
+                place = self.assign(f"{last.text} // {old // new}", last.low * new // old, last.high * new // old)
+                shift = self.assign(f"{last.text} % {old // new} * {bits}").text
+            else:
+                place, shift = number(last.known * new // old), str(last.known * new % old * 8)
+            whole = self.element(source, (*index[:-1], place)).text
+            whole = f"({whole} >> {shift})" if shift != "0" else whole
             if node.dtype == bool:
                 return self.assign(f"({whole} & 255) != 0", 0, 1)
             return self.assign(f"(({whole} + {top}) & {(1 << bits) - 1}) - {top}", -top, top - 1)
-        ratio = new // old
-        parts = [self.exact(source, (*index[:-1], number(last.known * ratio + i))).text for i in range(ratio)]
-        texts = [f"(({text} & {(1 << 8 * old) - 1}) << {8 * old * i})" for i, text in enumerate(parts)]
-        return self.assign(" | ".join(texts), 0, (1 << 8 * new) - 1)
+        assert last.known is not None
+        first, bits = last.known * (new // old), 8 * old
+        parts = [self.exact(source, (*index[:-1], number(first + i))) for i in range(new // old)]
+        texts, high = [], 0
+        for i, (text, least, most) in enumerate(parts):
+            small = least >= 0 and most < 1 << bits
+            high += (most if small else (1 << bits) - 1) << bits * i
+            if not small or most:
+                texts.append(f"({text if small else f'({text} & {(1 << bits) - 1})'} << {bits * i})")
+        return self.assign(" | ".join(texts), 0, high) if texts else number(0)
 
     # Along the last axis.
 
@@ -300,16 +355,33 @@ class Elements:
         if value.known is not None:
             return number(function(value.known))
         name = self.shared(node.attr, function)
-        return self.assign(f"{name}({value.text})", *bounds(node.dtype))
+        return self.assign(f"{name}({value.text})", -(1 << 63), (1 << 64) - 1)
 
     def _computed(self, node: Node, index: Index) -> Expression:
+        counted = count(self.graph, node) if node.op == "add" and not node.shape else None
+        if counted is not None:
+            name, search = f"columns{node.serial}", self.shared("search", bisect.bisect_right)
+            self.globals[name] = counted.columns.tolist()
+            place, reached = self.exact(counted.place).text, self.exact(counted.number).text
+            return self.assign(f"{search}({name}[{place}], {reached})", 0, counted.columns.shape[1])
+        if not node.shape and len(node.args) == 2 and node.args[1].op == "const":
+            (first, last), kind = node.args, node.dtype.kind
+            if node.op == "and" and first.op == "rshift" and first.args[1].op == "const":
+                shift, mask = first.args[1].attr, last.attr
+                if 0 <= shift < 64 and 0 <= mask < 1 << 64 - shift:  # bits of an int64, also of one that left its range
+                    return self.assign(f"{self.element(first.args[0], ()).text} >> {shift} & {mask}", 0, mask)
+            if node.op == "mul" and kind == "f" and first.op == "cast" and first.args[0].dtype.kind == "i":
+                return self.assign(f"{self.exact(first.args[0]).text} * {self.exact(last).text}")
         ring = node.op in RING and node.dtype.kind == "i"
         read = self.element if ring else self.exact
         values = [read(arg, narrowed(index, arg.shape, number(0))) for arg in node.args]
         old = node.args[0].dtype
         if node.op == "cast" and (old == node.dtype or old.kind == node.dtype.kind == "i"):
             return values[0]  # an integer is brought into its range where that matters
-        value = converted(values[0], old, node.dtype) if node.op == "cast" else written(node, values)
+        if node.op == "cast" and node.dtype.kind == "i" and old.kind == "f":
+            value = truncated(values[0], self.ranges.of(node.args[0]), node.dtype)
+        else:
+            value = converted(values[0], old, node.dtype) if node.op == "cast" else written(node, values)
         return self.assign(*value) if value.known is None else number(value.known)
 
     @abstractmethod
@@ -318,4 +390,4 @@ class Elements:
 
     @abstractmethod
     def function(self, name: str) -> Any:
-        """Return a function of the graph, of one int64."""
+        """Return a function of the graph, of one int64, whose results may be taken modulo 2^64."""

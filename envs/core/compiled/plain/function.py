@@ -1,18 +1,24 @@
 """The Python function of a graph: elements as numbers, longer arrays as NumPy's."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable
-from theorybench.envs.core.compiled.plain.elements import UNROLLED, Elements
+from theorybench.envs.core.compiled.plain.elements import UNROLLED, Elements, chain
 from theorybench.envs.core.compiled.symbolic import Array
+from theorybench.envs.core.streams import _finalised, mix_number
 
 #: Functions of more statements are slower than NumPy.
 LONGEST = 2000
 #: Functions of one int64, by what they were written from.
-_FUNCTIONS: dict[Callable[[Any], Any], Any] = {}
+_FUNCTIONS: dict[Callable[[Any], Any], Any] = {_finalised: mix_number}
+#: Names of values, and a statement outside of blocks that gives one.
+_NAME, _GIVEN = re.compile(r"\bv\d+\b"), re.compile(r" {4}(v\d+) = ")
+#: Arrays of fewer elements are made of them also where a table has them in a row.
+ROW = 4
 
 
 class Plain(Elements):
@@ -31,10 +37,20 @@ class Plain(Elements):
         if len(self.lines) > LONGEST:
             raise Untraceable("too many statements")
         given = "".join(f", {name}={name}" for name in self.globals)
-        text = "\n".join([f"def {head}{given}):", *self.lines, f"    return {last}", ""])
+        text = "\n".join([f"def {head}{given}):", *self._needed(last), f"    return {last}", ""])
         names = dict(self.globals)
         exec(compile(text, "<theorybench: a function that was written>", "exec"), names)
         return names[head.partition("(")[0]]
+
+    def _needed(self, last: str) -> list[str]:
+        """Return the statements without those that give a name to what nothing reads."""
+        kept, read = list[str](), set(_NAME.findall(last))
+        for line in reversed(self.lines):
+            given = _GIVEN.match(line)
+            if given is None or given[1] in read:
+                kept.append(line)
+                read.update(_NAME.findall(line))
+        return kept[::-1]
 
     def held(self, node: Node) -> str:
         """Return a field of a state: a number, a tuple of numbers or an array."""
@@ -42,17 +58,33 @@ class Plain(Elements):
             return self.exact(node).text
         if node.size > UNROLLED:
             return self.array(node)
+        row = self.listed(node)
+        if row is not None:
+            return row if node.op == "input" else f"(*{row},)"
         return "(" + "".join(f"{text}, " for text in self.elements(node)) + ")"
 
     def fresh(self, node: Node) -> str:
         """Return an array that nothing else holds."""
-        if node.size > UNROLLED:
-            return f"{self.array(node)}.copy()"
-        made = f"np.array([{', '.join(self.elements(node))}], {self.shared('kind', node.dtype)})"
+        row = self._row_of_table(node)
+        if row is not None or node.size > UNROLLED:
+            return f"{row or self.array(node)}.copy()"
+        elements, kind = self.listed(node) or f"[{', '.join(self.elements(node))}]", self.shared("kind", node.dtype)
+        made = f"np.array({elements}, {kind})"
+        if node.dtype.itemsize == 1 and node.size:  # negative ones raise an error: NumPy does that step
+            made = f"frombuffer(bytearray({elements}), {kind})"
         return made if len(node.shape) == 1 else f"{made}.reshape({node.shape})"
 
+    def _row_of_table(self, node: Node) -> str | None:
+        """Return the row of a table that an array is, or None."""
+        if node.op != "gather" or node.attr != 0 or node.size < ROW:
+            return None
+        table, place = node.args
+        if table.op != "table" or place.shape or len(table.shape) != 2:
+            return None
+        return f"{self.array(table)}[{self.exact(place).text}]"
+
     def function(self, name: str) -> Any:
-        """Return a function of the graph, of one int64, compiled once for all graphs."""
+        """Return a function of the graph, of one int64, compiled once for all graphs, or written by hand."""
         function = self.graph.functions[name]
         if function not in _FUNCTIONS:
             graph = Graph()
@@ -87,6 +119,15 @@ class Plain(Elements):
             return self.assign(made if len(shape) == 1 else f"{made}.reshape({shape})").text
         if op == "branch":
             return self._branched(node)
+        if op == "put":
+            source, puts = chain(node)
+            value = self.assign(f"{self.array(source)}.copy()").text
+            for _, new, *places in puts:
+                self.line(f"{value}[{', '.join(self.exact(place).text for place in places)}] = {self.exact(new).text}")
+            return value
+        row = self._row_of_table(node)
+        if row is not None:
+            return self.assign(row).text
         texts = [self.array(arg) for arg in args]
         a, b, c = (*texts, "", "", "")[:3]
         if op == "slice":
@@ -94,10 +135,6 @@ class Plain(Elements):
                 slice(s, s + n * t if s + n * t >= 0 else None, t) for s, t, n in zip(*node.attr, shape, strict=True)
             )
             return self.assign(f"{a}[{self.shared('part', tuple(keys))}]").text
-        if op == "put":
-            value = self.assign(f"{a}.copy()").text
-            self.line(f"{value}[{', '.join(texts[2:])}] = {b}")
-            return value
         if op == "call":
             function = self.graph.functions[node.attr]
             return self.assign(f"{self.shared('whole', function)}({a})").text

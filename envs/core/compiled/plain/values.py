@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import SIGNS, Node, Untraceable
-from theorybench.envs.core.compiled.ranges import UNKNOWN, bounds, reach
+from theorybench.envs.core.compiled.ranges import UNKNOWN, Range, bounds, reach
 
 
 class Expression(NamedTuple):
@@ -84,14 +84,20 @@ def _text(node: Node, values: list[Expression]) -> str:
 
 
 def converted(value: Expression, old: np.dtype, new: np.dtype) -> Expression:
-    """Write a value as one of another type; an integer is brought into the range of its type where that matters."""
-    text, (low, high) = value.text, bounds(new)
+    """Write a bool or an integer as one of another type, or a float as a bool."""
+    text = value.text
     if new.kind == "b":
         return Expression(f"{text} != 0", 0, 1)
     if new.kind == "f":
-        return Expression(f"float({text})")
-    if old.kind == "b":
-        return Expression(f"1 if {text} else 0", 0, 1)
+        return Expression(f"{text} + 0.0")
+    return Expression(f"1 if {text} else 0", 0, 1)
+
+
+def truncated(value: Expression, ends: Range, new: np.dtype) -> Expression:
+    """Write a float, between whose ends it is known to lie, as an integer."""
+    text, (low, high) = value.text, bounds(new)
+    if low // 2 <= ends[0] and ends[1] <= high // 2:
+        return Expression(f"int({text})", int(ends[0]), int(ends[1]))
     inside = f"{low // 2} <= {text} <= {high // 2}"
     return Expression(f"int({text}) if {inside} else cast({text}, 'i{new.itemsize}')", low, high)
 

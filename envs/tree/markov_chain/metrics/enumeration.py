@@ -1,16 +1,31 @@
 """Metrics of any policy on a tree whose prefixes can be enumerated, with one call of `probs` per layer."""
 
 import functools
-from collections.abc import Callable
+import math
+from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.finite.walks import blocks
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import Policy, TablePolicy
+from theorybench.envs.core.views import View
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import words
 
 #: Prefixes of which a policy is asked at a time.
 HELD = 2**14
+
+
+class _Rows(Policy):
+    """Rows that are known already: float64 (n, M)."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self._rows = rows
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return the rows."""
+        return self._rows
 
 
 class Enumeration:
@@ -56,49 +71,92 @@ class Enumeration:
         return [np.flatnonzero((c.easy > 0)[codes]) for c, codes in pairs]
 
     @functools.cached_property
-    def _order(self) -> np.ndarray:
-        """The valid CoTs of each task by level, int64 (num_tasks, M^(L-2)): levels are then summed in one go."""
-        return np.argsort(self._levels, axis=1, kind="stable")
+    def _sorted(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """The valid CoTs of each task by level, their levels, and where each level begins: each is summed in one go."""
+        found = []
+        for levels in self._levels:
+            order = np.argsort(levels, kind="stable")
+            found.append((order, levels[order], np.flatnonzero(np.diff(levels[order], prepend=-1))))
+        return found
 
     def _by_state(self, table: np.ndarray, position: int) -> np.ndarray:
         """Shape a table (nodes, M) to broadcast against (tasks, prefixes before the last state, last state, M)."""
         rows = table[self.setting.shape.layer(position)]
         return rows[self.setting.tree.starts][:, None, None] if position == 0 else rows[None, None]
 
-    def measure(self, probs: Callable[[np.ndarray], np.ndarray], ks: list[int]) -> list[dict[str, float]]:
+    def _blocks(self, position: int) -> list[slice]:
+        """Cut the prefixes of a length into runs that caches hold, each of one task or of all of them."""
+        count, M = len(self._observations[position]), self.setting.M
+        together = M ** max(1, math.floor(math.log(HELD, M) + 1e-9))
+        return [*blocks(count, together if position else count)]
+
+    @functools.cached_property
+    def _usual(self) -> list[np.ndarray]:
+        """The reference's rows at the prefixes of each length, those of its first and longest block."""
+        layers = [self.setting.chain[self.setting.shape.layer(position)] for position in range(self.setting.L - 1)]
+        layers[0] = layers[0][self.setting.tree.starts]  # all others go by the last state, again and again
+        longest = [self._blocks(position)[0].stop for position in range(len(layers))]
+        return [np.tile(rows, (stop // len(rows), 1)) for rows, stop in zip(layers, longest, strict=True)]
+
+    def _looked_up(self, policy: Any) -> list[list[np.ndarray | slice]] | None:
+        """Return the rows of prefixes in a table on prefixes, by length and block: found once for all tables alike."""
+        if type(policy) is not TablePolicy or policy.view_parameters["name"] != "prefix":
+            return None
+        held, view = self.__dict__.setdefault("_rows", {}), policy.view_parameters
+        key = tuple(sorted(view.items()))
+        if key not in held:
+            held[key] = [self._places(View.rebuilt(view), position) for position in range(len(self._observations))]
+        return held[key]  # type: ignore[no-any-return]
+
+    def _places(self, view: View, position: int) -> list[np.ndarray | slice]:
+        """Return the rows of prefixes of one length in a table, block by block: runs of rows where they are."""
+        found = []
+        for block in self._blocks(position):
+            rows = view.index(self._observations[position][block])
+            run = bool((np.diff(rows) == 1).all())
+            found.append(slice(int(rows[0]), int(rows[-1]) + 1) if run else rows)
+        return found
+
+    def measure(self, oracle: Oracle[Any], policy: Any, ks: list[int]) -> list[dict[str, float]]:
         """Compute metrics of a policy on each task: "valid", "easy", "entropy", "kl" and pass@K for each K in ks.
 
         Args:
-            probs: maps observations (n, L) to checked probabilities (n, M).
+            oracle: asks the policy, and checks what it says.
+            policy: the policy.
             ks: the K of pass@K.
         """
         setting, M = self.setting, self.setting.M
-        starts, targets = setting.tree.starts, setting.tree.targets
-        logs, mass, kl = np.log(setting.chain), np.ones(setting.num_tasks), np.zeros(setting.num_tasks)
+        tree, mass, kl = setting.tree, np.ones(setting.num_tasks), np.zeros(setting.num_tasks)
+        places = self._looked_up(policy)
         for position, observations in enumerate(self._observations):
-            usual, last = logs[setting.shape.layer(position)], position == setting.L - 2
-            usual = usual if position else usual[starts]  # in the order of the rows, again and again
-            goal, surprise = np.repeat(targets, len(mass) // len(targets)), np.empty(len(mass))
+            usual, last = self._usual[position], position == setting.L - 2
             after = np.empty((len(mass), 1 if last else M))
-            for block in blocks(len(mass), HELD // M * M if position else len(mass)):  # what caches hold
-                rows, own = probs(observations[block]), mass[block]
-                ratio = np.log(np.maximum(rows, 1e-300)).reshape(-1, *usual.shape)
-                ratio -= usual
-                surprise[block] = own * np.einsum("na,na->n", rows, ratio.reshape(rows.shape))
-                taken = np.take_along_axis(rows, goal[block, None], axis=1) if last else rows
-                np.multiply(own[:, None], taken, out=after[block])
-            kl += surprise.reshape(len(kl), -1).sum(axis=1)
+            for number, block in enumerate(self._blocks(position)):
+                asked = policy if places is None else _Rows(policy.table[places[position][number]])
+                rows, own = oracle.probs(asked, observations[block]), mass[block]
+                ratio = rows / usual[: len(rows)]
+                if not rows.min() > 0:
+                    np.maximum(ratio, 1e-300, out=ratio)
+                np.log(ratio, out=ratio)
+                ratio *= rows
+                tasks = slice(block.start // M**position, -(-block.stop // M**position))
+                each = tasks.stop - tasks.start, -1
+                kl[tasks] += (own.reshape(*each)[:, None] @ ratio.reshape(*each, M)).sum(axis=(1, 2))
+                if last:
+                    rows = rows.reshape(*each, M)[np.arange(each[0]), :, tree.targets[tasks]].reshape(-1, 1)
+                np.multiply(rows, own[:, None], out=after[block])
             mass = after.ravel()
         results = []
-        for task, (paths, order) in enumerate(zip(mass.reshape(len(kl), -1), self._order, strict=True)):
+        for task, (paths, sorted_) in enumerate(zip(mass.reshape(len(kl), -1), self._sorted, strict=True)):
+            order, levels, first = sorted_
             valid = float(paths.sum())
-            logged = float(paths @ np.log(np.maximum(paths, 1e-300)))
+            logs = np.log(paths if paths.min() > 0 else np.maximum(paths, 1e-300))
             values = {
                 "valid": valid,
                 "easy": float(paths[self._easy[task]].sum()),
-                "entropy": max(0.0, np.log(valid) - logged / valid) if valid > 0 else 0.0,
+                "entropy": max(0.0, np.log(valid) - float(paths @ logs) / valid) if valid > 0 else 0.0,
                 "kl": float(kl[task]),
             }
-            passes = setting.questions[task].pass_at(ks, paths[order], self._levels[task][order])
+            passes = setting.questions[task].pass_at(ks, paths.take(order), levels, first)
             results.append(values | {f"pass@{k}": value for k, value in zip(ks, passes, strict=True)})
         return results

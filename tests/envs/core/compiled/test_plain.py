@@ -1,5 +1,7 @@
 """Functions of plain Python give the bits of NumPy, where integers leave their range too."""
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,8 @@ REAL = np.array(
     [0.0, -0.0, 1.0, -1.5, 2.7, -2.7, 1e300, -1e300, 1e19, -1e19, np.inf, -np.inf, np.nan, 5e-324, 2.0**52, 0.1]
 )
 TABLE = np.arange(30).reshape(5, 6) ** 2 - 40
+PART = TABLE[:, 3].copy()
+LEVELS = namedtuple("Levels", "rows")(np.random.default_rng(0).random((4, 5)))
 SORTED = np.array([-7.5, -1.0, 0.0, 0.5, 2.0, 2.0, 1e9])
 
 
@@ -97,6 +101,16 @@ SCALARS = {
     "hash": lambda xp, x, y, **_: mix(x + y),
     "search": lambda xp, p, **_: xp.searchsorted(SORTED, xp.where(p == p, p, 0.0), side="right"),
     "rows": lambda xp, x, y, b, **_: chosen(xp, x, y, b),
+    "scaled integers": lambda xp, x, **_: xp.astype(x, xp.float64) * -1.5,
+    "bits of a hash": lambda xp, x, y, **_: (mix(x + y) >> 11) & 0x1FFFFFFFFFFFFF,
+    "bits beyond the range": lambda xp, x, y, **_: ((x * y) >> 5) & 0x7FF,
+    "the sign among the bits": lambda xp, x, y, **_: ((x * y) >> 60) & 0xFF,
+    "integers within bounds": lambda xp, x, **_: xp.astype(xp.astype(x & 0xFFFF, xp.float64) * 0.01, xp.int64),
+    "thresholds": lambda xp, x, i, **_: reached(xp, x, i),
+    "thresholds of tables": lambda xp, x, i, **_: sum(
+        (xp.take(level, i) <= xp.astype(x & 0xFFFF, xp.float64) * 2.0**-16) + i * 0 for level in list(LEVELS.rows)
+    ),
+    "thresholds from the end": lambda xp, x, i, **_: reached(xp, x, i - 5),
 }
 ROWS = {
     "ring": lambda xp, x, y, s, t, **_: x * y - x ^ xp.astype(s + t, xp.int64),
@@ -118,6 +132,14 @@ ROWS = {
     "bytes": lambda xp, x, **_: x.view(xp.int8)[:, 3:],
     "words": lambda xp, s, **_: s[:, :4].view(xp.int32),
     "writes": lambda xp, x, y, i, **_: written(xp, x, y, i),
+    "writes one after the other": lambda xp, x, y, i, **_: written(xp, written(xp, x, y, -1 - i), x, i),
+    "writes that are read": lambda xp, x, y, i, **_: (
+        written(xp, x, y, i) - written(xp, written(xp, x, y, i), x, -1 - i)
+    ),
+    "picks bytes": lambda xp, x, i, **_: x.view(xp.int8)[xp.arange(x.shape[0]), 7 * i[:, 0]],
+    "picks flags": lambda xp, b, i, **_: b[:, :4].view(xp.int32).view(xp.bool)[xp.arange(b.shape[0]), i[:, 0] % 4],
+    "flags in words": lambda xp, b, **_: b[:, :4].view(xp.int32) * 3,
+    "elements that are known": lambda xp, x, **_: x[:, :3] * xp.take(PART, np.array([2, 0, 4]), axis=0)[None, :],
     "hashes": lambda xp, x, **_: mix(x),
     "counts": lambda xp, x, **_: xp.arange(x.shape[1])[None, :] * x,
 }
@@ -129,6 +151,14 @@ def chosen(xp, x, y, b):
     rows = xp.nonzero(b)[0]
     out[rows] = x[rows] // xp.where(y[rows] == 0, 3, y[rows])
     return out
+
+
+def reached(xp, x, i):
+    """Count the levels that a number in [0, 1) reaches."""
+    uniform, count = xp.astype(x & 0xFFFFFFFFFFFFF, xp.float64) * 2.0**-52, i * 0
+    for level in LEVELS.rows if xp is np else x.wrapped(LEVELS).rows:
+        count = count + (xp.take(level, i) <= uniform)
+    return count
 
 
 def TABLE_OF(xp, i):
@@ -170,3 +200,24 @@ def test_rows(name, width):
 def test_what_is_not_known_is_refused(function):
     with pytest.raises((Untraceable, TypeError)):
         list(compared(function))
+
+
+def test_new_arrays_of_bytes_are_writable_and_negative_elements_are_left_to_numpy():
+    graph = empty_graph()
+    row = Array(graph, graph.node("input", (), "s", (3,), np.dtype(np.int8)), True)
+    plain = Plain(graph)
+    work = plain.compiled("work(s", plain.fresh((row + 1).node))
+    made = work((0, 5, 126))
+    assert made.dtype == np.int8 and made.tolist() == [1, 6, 127] and made.flags.writeable
+    with pytest.raises(ValueError, match="range"):
+        work((0, -5, 1))
+
+
+def test_what_nothing_reads_is_not_worked_out():
+    graph = empty_graph()
+    x = Array(graph, graph.node("input", (), "x", (), np.dtype(np.int64)), True)
+    plain = Plain(graph)
+    plain.exact((x * 3 - 7).node)
+    needed = plain.exact((x * 5).node)
+    assert len(plain.lines) > len(plain._needed(needed.text)) > 0
+    assert plain.compiled("work(x", needed.text)(4) == 20

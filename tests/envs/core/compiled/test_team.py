@@ -49,10 +49,26 @@ def test_a_team_that_is_busy_is_not_waited_for():
     assert len(inner) == 4
 
 
-def test_environments_of_several_threads_have_the_bits_of_one():
+def test_this_thread_knows_whether_it_waited():
+    two = Team(2)
+
+    def slow(start, stop, begun):
+        begun[0] += 1
+        time.sleep(0.05 * start)
+
+    found = []
+    for parts in ([(0, 0), (1, 1)], [(1, 1), (0, 0)]):
+        two.share(slow, parts, ())
+        found.append(two.awaited)
+    assert found == [True, False]
+
+
+@pytest.mark.parametrize("count", [2, 50, 4096])
+def test_environments_of_several_threads_have_the_bits_of_one(count):
     assert team(3) is team(3)
     made = [
-        gym.make_vec("Toy/Copy-v0", num_envs=50, compiled=True, threads=threads).unwrapped for threads in (1, 2, 3, 3)
+        gym.make_vec("Toy/Copy-v0", num_envs=count, compiled=True, threads=threads).unwrapped
+        for threads in (1, 2, 3, 3)
     ]
     found = [[] for _ in made]
 
@@ -60,7 +76,7 @@ def test_environments_of_several_threads_have_the_bits_of_one():
         envs.reset(seed=0)
         generator = np.random.default_rng(0)
         for _ in range(60):
-            observations, rewards, terminated, _, info = envs.step(generator.integers(3, size=50))
+            observations, rewards, terminated, _, info = envs.step(generator.integers(3, size=count))
             kept += [observations, rewards, terminated, info["action_mask"]]
 
     workers = [threading.Thread(target=played, args=pair) for pair in zip(made, found, strict=True)]

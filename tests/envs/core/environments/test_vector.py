@@ -199,6 +199,20 @@ def test_a_wrong_keyword_is_named(wrong):
     assert (caught.value.field, caught.value.value) == next(iter(wrong.items()))
 
 
+@pytest.mark.parametrize("kind", ["i1", "u1", "i4", ">i4", "u8", "i8"])
+def test_actions_may_be_integers_of_any_type(kind):
+    batch = make("Toy/Copy-v0", 4).batch
+    batch.seed(0)
+    batch.reset(batch.options({}))
+    right = np.array([0, 2, 1, 0])
+    for given in (right.astype(kind), right[::-1].astype(kind)[::-1]):
+        found = batch.actions(given, 4)
+        assert found.dtype == np.int64 and found.tolist() == right.tolist()
+    for wrong in (3, -1):
+        with pytest.raises(ActionError):
+            batch.actions(np.array([0, 2, wrong, 0]).astype(kind), 4)
+
+
 def test_actions_that_a_state_keeps_are_copied(toys):
     envs, actions = make("Toy/TwoArms-v0", 2, autoreset_mode="Disabled"), np.array([0, 1])
     envs.reset(seed=0)

@@ -10,12 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import theorybench as tb
+from theorybench.envs.core.arrays import run_of
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.finite import expansion
+from theorybench.envs.core.finite import graph as graphs
 from theorybench.envs.core.finite import oracle as oracles
 from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.oracle import FiniteOracle
 from theorybench.envs.core.finite.problem import Problem
+from theorybench.envs.core.finite.totals import added_up
 from theorybench.envs.core.policy import LegalTablePolicy
 from theorybench.envs.core.registry import load_module
 from theorybench.envs.core.views import View
@@ -73,9 +76,12 @@ def exact(setting, rows):
 def test_the_value_of_any_policy_is_that_of_loops(setting, legal):
     policy = Erratic(setting, legal)
     found = FiniteOracle(setting).evaluate(policy)
-    with pytest.MonkeyPatch.context() as patch:  # many contexts are summed point by point
-        patch.setattr(oracles, "MANY", 0)
-        assert FiniteOracle(setting).evaluate(policy) == pytest.approx(found, abs=1e-12)
+    for together, apart in ((1, 1), (2, 10**9), (10, 1), (10, 10)):  # few points at a time, contexts alone or together
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(graphs, "TOGETHER", together)
+            patch.setattr(graphs, "APART", apart)
+            fresh = type(setting)(**setting.parameters)
+            assert FiniteOracle(fresh).evaluate(policy) == pytest.approx(found, abs=1e-12)
     expected = exact(setting, policy.brute)
     assert expected[:, 0].sum() == pytest.approx(1, abs=1e-12)
     for name, column in (("objective", 1), ("squares", 2), ("kl", 3), ("steps", 4)):
@@ -147,6 +153,23 @@ def test_merged_situations_lose_nothing(setting):
         assert told["objective"] == pytest.approx(
             graph.weight @ oracle.valued(policy, graph, kl=False)[0][:, 0], abs=1e-12
         )
+
+
+def test_runs_of_what_a_graph_shows_are_known_by_sight():
+    setting = Random(seed=5, horizon_=3, actions=3, readings=3, states=4)
+    graph = setting.graph("histories")
+    seen = setting.observations(graph)
+    assert [run_of(seen[3:9], seen), run_of(seen, seen), run_of(seen.copy(), seen)] == [
+        slice(3, 9),
+        slice(0, len(seen)),
+        None,
+    ]
+    for some in (seen, seen[3:9], seen[:1], seen[-2:], seen[::2], seen[::-1], seen[3:9, :2], seen[5:5], seen.copy()):
+        run = run_of(some, seen)
+        assert run is None or np.array_equal(seen[run], some)
+        if some.shape[1] == seen.shape[1] and len(some):
+            assert np.array_equal(setting.points("histories", some), setting.points("histories", some.copy()))
+            assert np.array_equal(setting.reference_probs(some), setting.reference_probs(some.copy()))
 
 
 def test_what_is_read_twice_for_certain_is_read_once():
@@ -253,8 +276,9 @@ def test_policies_that_declare_little_are_exact_at_any_size(setting, dependence)
     graph = setting.graph("histories")
     seen = setting.observations(graph)
     rows = oracle.ask(policy, seen)
+    surprise = oracle.surprise(rows, seen)
     told, merged = (
-        graph.weight @ oracle.values(rows, oracle.surprise(rows, seen), graph),
+        graph.weight @ added_up(graph, lambda run: (rows[run], surprise[run]), kl=True),
         setting.problem.prior.sum(axis=1) @ oracle.follow(policy),
     )
     assert np.allclose(merged[:-1], told[:-1], atol=1e-12, rtol=0)
