@@ -46,7 +46,7 @@ COMMANDS = {
     "learners": ["benchmarks/learners.py"],
     "profiles": ["benchmarks/profiles.py"],
     "startup": ["benchmarks/startup.py"],
-    "language": ["benchmarks/language.py"],
+    "language": ["benchmarks/language.py", "--rates"],
     "device": ["benchmarks/device.py"],
 }
 #: Steps of a gymnax environment as its guide takes them, the fastest of its forms.

@@ -44,14 +44,12 @@ class Cache:
 
     def add(self, layer: int, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Keep those of new words of a layer, (n, heads, words, size) each; return those of all words."""
-        new = keys.shape[2]
-        end = self.words + new
+        end = self.words + keys.shape[2]
         if end > self.kept.shape[4]:
             self.kept = functional.pad(self.kept, (0, 0, 0, 2 * end - self.kept.shape[4]))
-        held = self.kept[layer].narrow(3, 0, end)
-        held_keys, held_values = held.unbind()
-        held_keys.narrow(2, self.words, new).copy_(keys)
-        held_values.narrow(2, self.words, new).copy_(values)
+        held_keys, held_values = self.kept[layer].narrow(3, 0, end).unbind()
+        for held, new in ((held_keys, keys), (held_values, values)):
+            held.narrow(2, self.words, keys.shape[2]).copy_(new)
         return held_keys, held_values
 
     def rows(self, rows: torch.Tensor) -> "Cache":

@@ -72,8 +72,7 @@ class BatchedOptimizer(Descent):
     ) -> None:
         super().__init__(start, mapped=mapped, device=device)
         self.parameters.requires_grad_()
-        fused = not mapped  # networks whose runs go alone: quicker, and rounded otherwise at the end of an array
-        self._stock = OPTIMIZERS[optimizer]([self.parameters], lr=learning_rate, fused=fused)
+        self._stock = OPTIMIZERS[optimizer]([self.parameters], lr=learning_rate)
         self._learning_rate, self._max_norm = learning_rate, max_norm
 
     def step(self, loss: Function, data: Samples, rate: float = 1.0) -> None:

@@ -40,6 +40,10 @@ ORACLE = [
     {"kind": "suite", "name": "slow one", "policy": "informed", "values": 3, "first_ms": 90.0, "later_ms": 12.5},
     GROWTH | {"exponent": 3.1, "claimed": "O(M^L)"},
 ]
+LANGUAGE = [
+    {"name": "ReasoningTree-v0", "agent": "grpo", "episodes": 2048}
+    | {"processor": {"ours": 5000.0, "trl": 1250.0, "ratio": 4.0, "ratios": [3.8, 4.2]}, "clock": {}},
+]
 
 
 @pytest.fixture
@@ -72,6 +76,14 @@ def test_it_is_silent_about_what_was_not_measured(stored):
     titles = [line[3:] for line in page.splitlines() if line.startswith("## ")]
     listed = [line[3:].partition("]")[0] for line in page.splitlines() if line.startswith("- [")]
     assert listed == titles
+
+
+def test_language_models_stand_beside_trl(stored):
+    kept = json.loads((stored / "oracle.json").read_text()) | {"rows": LANGUAGE}
+    (stored / "language.json").write_text(json.dumps(kept))
+    page = speed_page.render()
+    assert "weights: 2048 episodes" in page
+    assert "| ReasoningTree-v0 | `grpo` | 5,000 | 1,250 | 4.00 | 3.80 | 4.20 | **no** |" in page
 
 
 def test_its_pictures_show_settings_peers_and_costs(stored, tmp_path):
