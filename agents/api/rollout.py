@@ -9,10 +9,13 @@ import numpy as np
 from theorybench.agents.api.budget import batch_of
 from theorybench.envs.core.environments.batch import ALL, Batch, ResetOptions
 from theorybench.envs.core.errors import OptionError, ParameterError
-from theorybench.envs.core.policy import checked_probs, inverse_cdf
+from theorybench.envs.core.policy import TablePolicy, are_probs, checked_probs, inverse_cdf
 from theorybench.envs.core.streams import PROMPT_LIMIT
 
+#: Episodes up to which all waves are played side by side.
+SIDE_BY_SIDE = 2**16
 #: (observations (m, tokens), legal bool (m, A) or None, episode numbers (m,), step) -> actions, log-probabilities.
+#: Fresh arrays; nobody checks again that actions are int64 and of the action space.
 Choose = Callable[[np.ndarray, np.ndarray | None, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
@@ -128,13 +131,17 @@ def rollout(
 
 
 def sampler(batch: Batch, policy: Any, rng: np.random.Generator) -> Choose:
-    """Return what samples the actions of a policy, which is checked at every step."""
+    """Return what samples the actions of a policy, which is checked at every step, or as a table at once."""
+    table = policy.table if type(policy) is TablePolicy and are_probs(policy.table) else None
 
     def choose(
         observations: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
     ) -> tuple[np.ndarray, np.ndarray]:
+        count = len(observations)
+        if table is not None and table.size <= count * batch.setting.num_actions:
+            return sample(table, rng.random((count, 2) if batch.pairs else count), policy.rows(observations))
         probs = checked_probs(policy, observations, batch.setting.num_actions)
-        return sample(probs, rng.random((len(probs), 2) if batch.pairs else len(probs)))
+        return sample(probs, rng.random((count, 2) if batch.pairs else count))
 
     return choose
 
@@ -156,7 +163,11 @@ def sample(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None = No
         rows = np.arange(len(probs))
     else:
         actions = inverse_cdf(probs, uniforms, rows[pair])
-    return actions, np.log(probs.ravel().take(rows[pair] * probs.shape[1] + actions))
+    places = rows[pair] * probs.shape[1] + actions
+    if probs.size > actions.size:
+        return actions, np.log(probs.ravel().take(places))
+    with np.errstate(divide="ignore"):  # of actions that are never drawn
+        return actions, np.log(probs).ravel().take(places)
 
 
 def collect(
@@ -168,6 +179,7 @@ def collect(
     stage: int | np.ndarray | None = None,
     hint: int | np.ndarray | None = None,
     runs: int = 1,
+    ahead: bool = False,
 ) -> Episodes:
     """Play whole episodes in waves, as many at a time as there are environments.
 
@@ -179,12 +191,22 @@ def collect(
         stage: of the ladder, one for all or int64 (runs * episodes,), or None to leave it as it is.
         hint: given tokens, likewise.
         runs: consecutive blocks of environments, each playing `episodes` of its own.
+        ahead: whether waves may be played side by side, since `choose` does not depend on which episodes it is asked
+            for at a time. The episodes are the same.
 
     Returns:
         Episodes of all runs, run by run.
     """
+    asked: dict[str, Any] = {"prompts": prompts, "stage": stage, "hint": hint, "runs": runs}
+    if ahead and batch.n // runs < episodes <= SIDE_BY_SIDE // runs:
+        wide, last = batch.side_by_side(episodes, runs)
+        ((numbers, options),) = waves(wide, episodes, **asked)
+        wide.reset(options)
+        played = _wave(wide, choose, numbers, options.rows)
+        batch.go_on_from(wide, last)
+        return played
     parts = []
-    for numbers, options in waves(batch, episodes, prompts=prompts, stage=stage, hint=hint, runs=runs):
+    for numbers, options in waves(batch, episodes, **asked):
         batch.reset(options)
         if batch.device is None:
             parts.append(_wave(batch, choose, numbers, options.rows))
@@ -268,7 +290,7 @@ def _wave(batch: Batch, choose: Choose, numbers: np.ndarray, rows: Any) -> Episo
             legal = np.ones((m, horizon, setting.num_actions), bool) if legal is None else legal
             legal[slots, step] = mask[where]
         chosen, logs = choose(observed, None if mask is None else mask[where], numbers[slots], step)
-        gained, terminated, _ = batch.step(batch.actions(chosen, len(chosen)), where)
+        gained, terminated, _ = batch.step(chosen, where)
         observations[slots, step], actions[slots, step], log_probs[slots, step] = observed, chosen, logs
         rewards[slots] += gained
         lengths[slots] = step + 1

@@ -150,6 +150,12 @@ class RowSoftmax(SoftmaxClass):
     def table(self, parameters: Any) -> Any:
         """Return the logits of all rows: parameters of one run -> (rows, num_actions)."""
 
+    def tables(self, parameters: torch.Tensor) -> torch.Tensor:
+        """Return those of runs, (R, rows, num_actions)."""
+        if len(parameters) == 1:
+            return self.table(parameters[0])[None]
+        return torch.func.vmap(self.table)(parameters)  # type: ignore[no-any-return]
+
     def starts(self, keys: np.ndarray) -> np.ndarray:
         """Return where all runs begin: nothing is random."""
         return np.repeat(self.start(0)[None], len(keys), axis=0)
@@ -174,19 +180,32 @@ class RowSoftmax(SoftmaxClass):
         """Gather."""
         return parameters[encoded]
 
+    def reader(self, parameters: torch.Tensor) -> Read:
+        """Return `probs` with the parameters fixed: logits, and probabilities where they pay, are worked out once."""
+        logits, rows = self.tables(parameters).numpy(), self.view.rows
+        tables: list[np.ndarray] = []
+
+        def read(
+            observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray
+        ) -> tuple[np.ndarray, np.ndarray | None]:
+            index = self.view.index(observed)
+            if legal is None and rows * len(logits) <= len(observed):
+                if not tables:
+                    tables.append(softmax(logits.reshape(-1, logits.shape[-1])))
+                return tables[0], run * rows + index if len(logits) > 1 else index
+            own = logits[run, index]
+            return softmax(own if legal is None else np.where(legal, own, -np.inf)), None
+
+        return read
+
     def probs(
         self, parameters: torch.Tensor, observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Look up the rows; with many actions and few rows, as a table of rows."""
-        index, rows = self.view.index(observed), self.view.rows
-        table = torch.func.vmap(self.table)(parameters).numpy()
-        if legal is None and self.many(rows * len(table), observed):
-            return softmax(table.reshape(-1, table.shape[-1])), run * rows + index
-        logits = table[run, index]
-        return softmax(logits if legal is None else np.where(legal, logits, -np.inf)), None
+        """Look up the rows; with few rows, as a table of rows."""
+        return self.reader(parameters)(observed, legal, run)
 
     def many(self, rows: int, observed: np.ndarray) -> bool:
-        """Whether a table of rows pays: not for few actions, where a pass over them is as quick as a search."""
+        """Whether a table of rows pays where each is looked up for the first time."""
         return self.setting.num_actions > _SEARCHED and rows <= len(observed)
 
 

@@ -19,15 +19,17 @@ from theorybench.agents.api.budget import Budget, batch_of, least_remaining
 from theorybench.agents.api.rollout import Episodes, collect, sample
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.networks.base import NetworkSoftmax
+from theorybench.agents.policies.on_device import DeviceData, placed
 from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax
 from theorybench.agents.training.critic import Critic
+from theorybench.agents.training.known_rows import KnownRows
+from theorybench.agents.training.log_probs import log_probs, of_fixed
 from theorybench.agents.training.mezo import Mezo
-from theorybench.agents.training.on_device import DeviceData, placed
-from theorybench.agents.training.optimizer import BatchedOptimizer, Descent
-from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.optimizer import BatchedOptimizer, Descent, Function
+from theorybench.agents.training.samples import Samples, padded
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
-from theorybench.envs.core.streams import PROMPT_LIMIT, combine, root_key, uniforms
+from theorybench.envs.core.streams import PROMPT_LIMIT, absorb, combine, mixed, root_key, uniforms
 from theorybench.envs.core.validation import choice, integer, real
 
 #: Observations whose reference probabilities are held at a time.
@@ -91,11 +93,13 @@ class Trainer:
         self.runs, self._budgets, self._logs = len(seeds), budgets, logs
         self._batch.seed(list(seeds) if self.runs > 1 else seeds[0])
         self._keys = np.array([root_key(s, "trainer", self.setting.fingerprint) for s in seeds], np.int64)
+        self._mixed = mixed(self._keys)
         self._draws, self._left = 0, 1.0
         self.reference = SettingPolicy(self.setting, "reference")
         self._on_device: DeviceData | None = None
         if isinstance(self.softmax, NetworkSoftmax) and self._batch.device is not None:
             self._on_device = DeviceData(self._batch, self.softmax, self.reference)
+        self._known = KnownRows.of(self.softmax, self.reference)
         first = self.softmax.starts(self._keys)
         self._anchored, self._decays = options.anchored, options.decay == "linear"
         self.optimizer = self.make_optimizer(first, options)
@@ -134,7 +138,7 @@ class Trainer:
     def uniforms(self, count: int) -> np.ndarray:
         """Draw from [0, 1): float64 (R, count), from each run's own stream."""
         self._draws += 1
-        return uniforms(combine(self._keys, np.full(self.runs, self._draws)), count)
+        return uniforms(absorb(self._mixed, np.full(self.runs, self._draws)), count)
 
     def draw_prompts(self, count: int) -> np.ndarray:
         """Draw prompt indices of each run, int64 (R, count)."""
@@ -201,11 +205,17 @@ class Trainer:
             rows = np.arange(len(probs)) if rows is None else rows
             return actions, np.log(np.maximum(probs[rows[:, None], actions], SMALLEST))
 
-        return collect(self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs)
+        # What networks say depends a little on how many observations they see at a time.
+        ahead = isinstance(self.softmax, RowSoftmax)
+        return collect(
+            self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs, ahead=ahead
+        )
 
     def _fixed_probs(self, policy: Policy, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Return a fixed policy's probabilities as `sample` takes them; few prompts may stand for many episodes."""
         softmax, actions = self.softmax, self.setting.num_actions
+        if policy is self.reference and self._known is not None:
+            return self._known.probs(observed)
         if isinstance(softmax, RowSoftmax) and self.setting.horizon == 1 and softmax.view.name == "prompt":
             view = softmax.view
             if softmax.many(view.rows, observed):
@@ -250,13 +260,13 @@ class Trainer:
     def _read(self, episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
         """Return what the policy class encodes of observations, (E, T, ...), and ln pi_ref of actions, 0 in padding."""
         taken = episodes.taken
-        flat = episodes.observations[taken]
+        whole = bool(taken.all())  # then nothing is padding, and arrays are only shaped anew
+        flat, actions = (
+            array.reshape(taken.size, *array.shape[2:]) if whole else array[taken]
+            for array in (episodes.observations, episodes.actions)
+        )
         seen = self.softmax.encode(flat)
-        encoded = np.zeros((*taken.shape, *seen.shape[1:]), seen.dtype)
-        encoded[taken] = seen
-        reference = np.zeros(episodes.actions.shape)
-        reference[taken] = self._reference_log_probs(flat, episodes.actions[taken])
-        return torch.from_numpy(encoded), torch.from_numpy(reference)
+        return padded(seen, taken), padded(self._reference_log_probs(flat, actions, seen), taken)
 
     def minibatches(self, data: Samples, count: int, group_size: int = 1) -> Iterator[Samples]:
         """Split each run's groups of episodes at random into `count` parts of equal size; an even split omits none."""
@@ -268,8 +278,16 @@ class Trainer:
         for part in order[:, : groups - groups % count].chunk(count, dim=1):
             yield data.pick((part[:, :, None] * group_size + members).flatten(1))
 
-    def _reference_log_probs(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Return ln pi_ref of actions (m,) or (m, 2), a part at a time to bound memory."""
+    def _reference_log_probs(self, observations: np.ndarray, actions: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Return ln pi_ref of actions (m,) or (m, 2), a part at a time to bound memory.
+
+        Args:
+            observations: (m, tokens).
+            actions: that were taken there.
+            seen: what the policy class makes of the observations.
+        """
+        if self._known is not None:
+            return self._known.log_probs(observations, actions, seen)
         logs = np.empty(actions.shape)
         for start in range(0, len(actions), _PART):
             part = slice(start, start + _PART)
@@ -283,15 +301,18 @@ class Trainer:
 
     def log_probs(self, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
         """Return one run's log-probabilities of the taken actions, shaped like them, 0 in padding."""
-        logits = self.softmax.step_logits(parameters, data.encoded)
-        logits = torch.where(data.legal, logits, -torch.inf)
-        logs = torch.log_softmax(logits, dim=-1)
-        pair = data.actions.ndim == data.taken.ndim + 1
-        chosen = data.actions if pair else data.actions[..., None]
-        picked = torch.gather(logs, -1, chosen) * data.taken[..., None]
-        return picked if pair else picked[..., 0]
+        return log_probs(self.softmax, parameters, data)
 
-    def update(self, loss: Loss, data: Samples, *, log: bool = True, rate: float | None = None, **scalars: Any) -> None:
+    def update(
+        self,
+        loss: Loss,
+        data: Samples,
+        *,
+        log: bool = True,
+        rate: float | None = None,
+        logs: Function | None = None,
+        **scalars: Any,
+    ) -> None:
         """Take one step down each run's own loss, then report the policies that are due.
 
         Args:
@@ -300,12 +321,14 @@ class Trainer:
             log: whether to report, with the scalars of the data.
             rate: of the learning rate, the part that this step takes; None for what the option `decay` says: all of
                 it, or the part of the budget that was left before these data.
+            logs: works out log-probabilities; None for `log_probs`.
             scalars: further numbers to report, (R,) each.
         """
         if rate is None:
             left = (self.remaining + data.rewards.shape[1]) / self._budgets[0].total
             rate = min(left, 1.0) if self._decays else 1.0
-        self.optimizer.step(functools.partial(self.loss_of_one, loss), self.anchored(data), rate)
+        step = functools.partial(self.loss_of_one, loss, logs=logs)
+        self.optimizer.step(step, self.anchored(data), rate)
         if log:
             self.report(data, **scalars)
 
@@ -319,12 +342,14 @@ class Trainer:
         with torch.no_grad():
             return data._replace(anchor=self.optimizer.each(self.log_probs, data))
 
-    def loss_of_one(self, loss: Loss, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
+    def loss_of_one(
+        self, loss: Loss, parameters: torch.Tensor, data: Samples, *, logs: Function | None = None
+    ) -> torch.Tensor:
         """Return the loss of one run as a function of its parameters."""
-        logs = self.log_probs(parameters, data)
+        own = (logs or self.log_probs)(parameters, data)
         if not isinstance(self.optimizer, Mezo):
-            data = data._replace(anchor=logs.detach())
-        return loss(logs, data)
+            data = data._replace(anchor=own.detach())
+        return loss(own, data)
 
     def fit(self, loss: Loss, data: Samples, *, steps: int, size: int, group_size: int = 1) -> None:
         """Descend a loss on fixed data, by mini-batch steps whose size falls linearly with the remaining budget.
@@ -344,7 +369,7 @@ class Trainer:
         count = max(1, round(data.rewards.shape[1] / size))
         parts = (part for _ in itertools.count() for part in self.minibatches(data, count, group_size))
         for rate, part in zip(rates, parts, strict=False):
-            self.update(loss, part, log=False, rate=float(rate))
+            self.update(loss, part, log=False, rate=float(rate), logs=of_fixed(self.softmax, part))
         self._left = left
 
     def set_parameters(self, values: np.ndarray) -> None:
@@ -354,8 +379,7 @@ class Trainer:
 
     def critic(self, learning_rate: float) -> Critic:
         """Make a critic of every run, 0 everywhere at the start."""
-        keys = combine(self._keys, np.full(self.runs, CRITIC))
-        return Critic(self.softmax, keys, learning_rate, self.device)
+        return Critic(self.softmax, combine(self._keys, np.full(self.runs, CRITIC)), learning_rate, self.device)
 
     def report(self, data: Samples | None = None, **scalars: Any) -> None:
         """Log the policies of the runs whose next fraction of the budget has been passed.

@@ -30,44 +30,45 @@ OURS = {TREE: ("rlvr", "grpo", "ppo", "astar-po"), BANDIT: ("dpo-on-policy",)}
 
 
 def rows(repeats: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each of our algorithms: seconds are medians over as many seeds as repeats."""
+    """Yield a row for each of our algorithms: medians over as many seeds as repeats, both sides taking turns."""
     for env_id, names in OURS.items():
-        theirs = answers(_on_pairs if env_id == BANDIT else _registered(env_id, "sb3-ppo"), repeats)
+        runs = {"theirs": _on_pairs if env_id == BANDIT else _registered(env_id, "sb3-ppo")}
+        runs |= {name: _registered(env_id, name) for name in names}
+        for run in runs.values():
+            run(0, BUDGETS[0])  # what is imported or made once is not counted
+        found = [{name: answer(run, seed) for name, run in runs.items()} for seed in range(repeats)]
+        seconds, episodes, reached = (
+            {name: [each[name][part] for each in found] for name in runs} for part in range(3)
+        )
         for name in names:
-            own = answers(_registered(env_id, name), repeats)
             yield {
                 "what": f"95 % of the optimum, {env_id.partition('/')[2]}",
                 "unit": "seconds",
                 "n": repeats,
                 "theirs": "PPO",
-                "their_step": f"{theirs['episodes']:,.0f} episodes",
+                "their_step": f"{statistics.median(episodes['theirs']):,.0f} episodes",
                 "ours": name,
-                "our_step": f"{own['episodes']:,.0f} episodes",
-                "rate": theirs["seconds"],
-                "our_rate": own["seconds"],
-                "ratio": theirs["seconds"] / own["seconds"],
-                "reached": theirs["reached"],
-                "our_reached": own["reached"],
+                "our_step": f"{statistics.median(episodes[name]):,.0f} episodes",
+                "rate": statistics.median(seconds["theirs"]),
+                "our_rate": statistics.median(seconds[name]),
+                "ratio": statistics.median(a / b for a, b in zip(seconds["theirs"], seconds[name], strict=True)),
+                "reached": sum(reached["theirs"]),
+                "our_reached": sum(reached[name]),
             }
 
 
-def answers(run: Callable[[int, int], tuple[float, float]], seeds: int) -> dict[str, float]:
-    """Run a learner at ever larger budgets: medians of seconds and episodes over seeds, and how many find the answer.
+def answer(run: Callable[[int, int], tuple[float, float]], seed: int) -> tuple[float, int, bool]:
+    """Run a learner at ever larger budgets: seconds and episodes of the run that finds the answer, and whether it does.
 
     Args:
         run: of a seed and a budget, to a score and its processor seconds.
-        seeds: how many.
+        seed: of all of its runs.
     """
-    run(0, BUDGETS[0])  # what is imported or made once is not counted
-    found = []
-    for seed in range(seeds):
-        for budget in BUDGETS:
-            score, seconds = run(seed, budget)
-            if score >= TARGET:
-                break
-        found.append((seconds, budget, score >= TARGET))
-    seconds, episodes, reached = zip(*found, strict=True)
-    return {"seconds": statistics.median(seconds), "episodes": statistics.median(episodes), "reached": sum(reached)}
+    for budget in BUDGETS:
+        score, seconds = run(seed, budget)
+        if score >= TARGET:
+            break
+    return seconds, budget, score >= TARGET
 
 
 def _registered(env_id: str, name: str) -> Callable[[int, int], tuple[float, float]]:

@@ -158,6 +158,11 @@ def inverse_cdf(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None
         threshold = uniforms[..., None] * cumulative[..., -1:]
         return np.minimum((cumulative <= threshold).sum(axis=-1), actions - 1)
     threshold, width = uniforms * cumulative[:, -1].take(rows), 1 << actions.bit_length()
+    if actions <= FEW:
+        passed = np.zeros(threshold.shape, np.int64)
+        for below in cumulative[:, :-1].T:
+            passed += below.take(rows) <= threshold
+        return passed
     beyond = np.full((len(cumulative), width), np.inf)  # no search passes what is no action
     beyond[:, :actions] = cumulative
     base = rows * width - 1
@@ -205,6 +210,12 @@ def probs_and_sums(policy: Any, observations: np.ndarray, num_actions: int) -> t
     return table, table @ np.ones(num_actions)
 
 
+def are_probs(table: np.ndarray) -> bool:
+    """Return whether all rows of float64 (n, num_actions) are probability distributions."""
+    sums = table @ np.ones(table.shape[1])
+    return bool(table.min(initial=0.0) >= 0.0 and (np.abs(sums - 1.0) <= SUM_TOLERANCE).all())
+
+
 class TablePolicy(Policy):
     """A table of probabilities behind a view of the observation.
 
@@ -223,11 +234,15 @@ class TablePolicy(Policy):
         self.view_parameters, self._view = view.parameters, view
         self.depends_on = view.depends_on
 
-    def probs(self, observations: np.ndarray) -> np.ndarray:
-        """Look up the rows of the observations: float64 (n, num_actions)."""
+    def rows(self, observations: np.ndarray) -> np.ndarray:
+        """Return the rows of observations (n, tokens), int64 (n,)."""
         if not hasattr(self, "_view"):  # it was loaded
             self._view = View.rebuilt(self.view_parameters)
-        return np.take(self.table, self._view.index(observations), axis=0)
+        return self._view.index(observations)
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Look up the rows of the observations: float64 (n, num_actions)."""
+        return np.take(self.table, self.rows(observations), axis=0)
 
 
 class PolicyOfSetting(Policy):

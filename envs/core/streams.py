@@ -5,6 +5,7 @@ are masked, which gives the same bits in NumPy and torch, on every device. An en
 depend on the number of environments, the back end or the neighbours.
 """
 
+import copy
 import functools
 import hashlib
 from collections.abc import Sequence
@@ -66,7 +67,12 @@ def mix_number(z: int) -> int:
 
 def combine(key: Any, label: Any) -> Any:
     """Derive a key from a key and an integer label; both int64, broadcast against each other."""
-    return absorb(mix(key + _GOLDEN), label)
+    return absorb(mixed(key), label)
+
+
+def mixed(key: Any) -> Any:
+    """Begin `combine`: what is the same for all labels."""
+    return mix(key + _GOLDEN)
 
 
 def absorb(mixed: Any, label: Any) -> Any:
@@ -87,7 +93,7 @@ def _unit(bits: Any, xp: Any) -> Any:
 @functools.lru_cache(maxsize=1024)
 def _mixed(key: int) -> int:
     """Begin `combine` for one key."""
-    return int(mix(np.array([key]) + _GOLDEN)[0])
+    return int(mixed(np.array([key]))[0])
 
 
 def root_key(seed: int, *labels: str | int) -> int:
@@ -154,7 +160,7 @@ class Stream:
 
     def of(self, first: Any, *others: Any) -> "Stream":
         """Return the stream that int64 labels (each (n,)) decide, the same for every seed: what a prompt fixes."""
-        key = absorb(_mixed(self.world) if isinstance(self.world, int) else mix(self.world + _GOLDEN), first)
+        key = absorb(_mixed(self.world) if isinstance(self.world, int) else mixed(self.world), first)
         for label in others:
             key = combine(key, label)
         return Stream(key, 0, self.world, self.xp)
@@ -187,7 +193,7 @@ class Streams:
 
     def _on_device(self, keys: np.ndarray, device: Any) -> Any:
         """Copy mixed keys to the back end: `begin` absorbs the number of the episode into them."""
-        return self.xp.asarray(mix(keys + _GOLDEN), device=device)
+        return self.xp.asarray(mixed(keys), device=device)
 
     @property
     def columns(self) -> tuple[Any, Any, Any]:
@@ -207,6 +213,14 @@ class Streams:
         """Return the environments at the indices `rows` new keys (int64, one each); their episodes count from zero."""
         self._mixed[rows] = self._on_device(keys, self._mixed.device)
         self._episodes[rows] = 0
+
+    def later(self, rows: np.ndarray, episodes: Any) -> "Streams":
+        """Return the streams of environments `rows`, indices that may be repeated, so many episodes later."""
+        made = copy.copy(self)
+        made._mixed, made._current = self._mixed[rows], self._current[rows]
+        made.count(self._most + int(np.max(episodes)))
+        made._episodes = self.xp.astype(made._episodes[rows] + episodes, made._episodes.dtype, copy=False)
+        return made
 
     def begin(self, rows: Any) -> Stream:
         """Begin the next episode of environments `rows` (indices, or slice(None)): the stream of their step 0."""

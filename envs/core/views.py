@@ -248,8 +248,12 @@ class View:
         prefixes = self.rows // self._base**self.prompt_length
         code = np.zeros(len(observations), np.int64)
         for column in range(self.prompt_length, observations.shape[1] - 1):
-            token = observations[:, column].astype(np.int64)
-            code = np.where(token > 0, code * self.num_actions + token, code)
+            token = observations[:, column]
+            there = np.count_nonzero(token)
+            if there == len(token):  # all responses are so long, as at most steps of a roll-out
+                code = code * self.num_actions + token
+            elif there:
+                code = np.where(token > 0, code * self.num_actions + token, code)
         return row * prefixes + code
 
 

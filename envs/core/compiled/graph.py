@@ -11,6 +11,8 @@ COUNT = 2_147_483_629
 KINDS = tuple(np.dtype(kind) for kind in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.float64))
 #: Tables of so many elements are read in a smaller type where one holds their numbers.
 LARGE = 1024
+#: Tables of so many bytes are not at hand: of floats, of which there are few different ones, their places are read.
+FAR, FEW = 1 << 18, 128
 _SMALLER = {np.dtype(np.int64): (np.int8, np.int16, np.int32), np.dtype(np.float64): (np.float32,)}
 #: Operations of two elements that Python has a sign for.
 SIGNS = {
@@ -87,6 +89,9 @@ class Graph:
         self.tables: list[np.ndarray] = []
         self.limits: dict[str, tuple[int, int]] = {}  # between which inputs lie, where that is known
         self.functions: dict[str, Any] = {}  # of one number
+        self.searched: set[int] = set()  # the numbers of the tables in which places are searched
+        self._packed: dict[int, tuple[np.ndarray, np.ndarray | None]] = {}
+        self._made: dict[tuple[tuple[int, ...], bytes], np.ndarray] = {}  # tables made of what is fixed
 
     def node(self, op: str, args: tuple[Node, ...], attr: Any, shape: tuple[int, ...], dtype: Any) -> Node:
         """Make a node, or return the one that there is."""
@@ -109,19 +114,23 @@ class Graph:
             self.tables.append(array)
         return self.node("table", (), number, array.shape, array.dtype)
 
-    def packed(self, number: int) -> np.ndarray:
-        """Return a table as compiled functions read it: flat, and if large of the smallest type that holds it exactly.
+    def packed(self, number: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return a table as compiled functions read it, flat: what fits into a cache is read much faster.
 
-        What fits into a cache is read much faster.
+        Returns:
+            If it is large the elements in the smallest type that holds them exactly, and None; or, of few different
+            floats in a very large one, the place of each among them, int8, and these floats.
         """
-        table = np.ascontiguousarray(self.tables[number]).reshape(-1)
-        if table.size >= LARGE and table.dtype in _SMALLER:
-            for kind in _SMALLER[table.dtype]:
-                with np.errstate(over="ignore"):
-                    smaller = table.astype(kind)
-                if np.array_equal(smaller, table):
-                    return smaller
-        return table
+        if number not in self._packed:
+            table = np.ascontiguousarray(self.tables[number]).reshape(-1)
+            coded = None if number in self.searched else _coded(table)
+            self._packed[number] = coded or (_smallest(table), None)
+        return self._packed[number]
+
+    @property
+    def coded(self) -> list[int]:
+        """The numbers of the tables of which places among few floats are read."""
+        return [number for number in range(len(self.tables)) if self.packed(number)[1] is not None]
 
     # Structure.
 
@@ -189,7 +198,21 @@ class Graph:
             with np.errstate(all="ignore"):
                 value = _FOLDED[op](*(arg.dtype.type(arg.attr) for arg in args))
             return self.const(value, shape, dtype)
+        if shape and dtype == np.int64 and op in ("add", "mul") and all(map(self._fixed, args)):
+            with np.errstate(over="ignore"):
+                array = np.broadcast_to(_FOLDED[op](*map(self._array, args)), shape)
+            if np.abs(array // 2).max(initial=0) > 2**31:  # LLVM would write each of them into the code
+                known = self._made.setdefault((shape, array.tobytes()), np.ascontiguousarray(array))
+                return self.table(known)
         return self.node(op, tuple(args), None, shape, dtype)
+
+    def _fixed(self, x: Node) -> bool:
+        return x.op in ("const", "count") or (x.op == "table" and x.size <= LARGE)
+
+    def _array(self, x: Node) -> np.ndarray:
+        """Return the elements of what is fixed."""
+        known = {"const": x.attr, "count": np.arange(x.size)}
+        return np.broadcast_to(self.tables[x.attr] if x.op == "table" else known[x.op], x.shape)
 
     def spread(self, x: Node, shape: tuple[int, ...]) -> Node:
         """Broadcast an array to a shape."""
@@ -218,6 +241,30 @@ def narrowed(index: tuple[Any, ...], shape: tuple[int, ...], zero: Any) -> tuple
     """Return the index of an element of an array that is broadcast to a larger shape, `zero` being the index 0."""
     own = index[len(index) - len(shape) :]
     return tuple(zero if n == 1 else at for at, n in zip(own, shape, strict=True))
+
+
+def _smallest(table: np.ndarray) -> np.ndarray:
+    """Return a table, if it is large in the smallest type that holds it exactly."""
+    if table.size >= LARGE and table.dtype in _SMALLER:
+        for kind in _SMALLER[table.dtype]:
+            with np.errstate(over="ignore"):
+                smaller = table.astype(kind)
+            if np.array_equal(smaller, table):
+                return smaller
+    return table
+
+
+def _coded(table: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return where the bits of elements stand among the different ones, and those; None where that saves nothing."""
+    if table.dtype != np.float64 or table.nbytes < FAR:
+        return None
+    bits = table.view(np.int64)
+    if len(np.unique(bits[:: bits.size // LARGE])) > FEW:
+        return None
+    values = np.unique(bits)
+    if len(values) > FEW:
+        return None
+    return np.searchsorted(values, bits).astype(np.int8), values.view(np.float64)
 
 
 def _is(x: Node, value: int) -> bool:

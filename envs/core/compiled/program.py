@@ -28,6 +28,10 @@ class CompilationFailed(Exception):
     """A function that cannot be compiled; the message says why."""
 
 
+#: Files of functions that are compiled into others.
+_USED = ("memory.py", "sorting.py", "values.py")
+
+
 class Program(NamedTuple):
     """The step of a setting.
 
@@ -99,15 +103,17 @@ def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
     Raises:
         Untraceable: its dynamics do what the tracer does not know.
     """
-    from theorybench.envs.core.compiled.fused.source import searched, write  # what few steps do without
+    from theorybench.envs.core.compiled.fused.source import write  # what few steps do without
     from theorybench.envs.core.compiled.trace import trace
 
     held = setting.__dict__.setdefault("_programs", {})
     if (stage, hint) not in held:
         try:
             traced = trace(setting, stage, hint)
-            tables = [traced.graph.packed(number) for number in range(len(traced.graph.tables))]
-            tables += [guide(traced.graph.tables[number]) for number in searched(traced)]
+            graph = traced.graph
+            packed = [graph.packed(number) for number in range(len(graph.tables))]
+            tables = [table for table, _ in packed] + [values for _, values in packed if values is not None]
+            tables += [guide(graph.tables[number]) for number in sorted(graph.searched)]
             held[stage, hint] = Program(write(traced), tuple(tables), traced.legal is not None)
         except Untraceable as error:
             held[stage, hint] = error
@@ -137,7 +143,7 @@ def folder() -> Path:
 
 def _load(text: str) -> Callable[..., tuple[bool, bool]]:
     """Make the function of a source, from a file that numba's cache can stand beside where one can be written."""
-    used = Path(__file__).with_name("fused").joinpath("memory.py").read_text()  # compiled in, too: the name tells
+    used = "".join(Path(__file__).with_name("fused").joinpath(name).read_text() for name in _USED)
     name = f"theorybench_compiled_{hashlib.sha256((text + used).encode()).hexdigest()[:24]}"
     try:
         path = _written(folder() / f"{name}.py", text.replace("{options}", ", cache=True"))

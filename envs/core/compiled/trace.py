@@ -60,10 +60,20 @@ class Traced(Moved):
     before: ShownNodes
 
     @property
+    def moving(self) -> list[Node]:
+        """What is asked for of the action."""
+        nodes = [*self.moved, self.rewards, self.terminated, self.legal, *self.after]
+        return [node for node in nodes if node is not None]
+
+    @property
+    def beginning(self) -> list[Node]:
+        """What is asked for of the next episode."""
+        return [node for node in (self.episodes, self.key, *self.fresh, *self.before) if node is not None]
+
+    @property
     def roots(self) -> list[Node]:
         """Everything that is asked for."""
-        nodes = [*self.moved, self.rewards, self.terminated, self.legal, *self.after, *self.fresh, *self.before]
-        return [node for node in nodes if node is not None]
+        return [*self.moving, *self.beginning]
 
 
 def trace(setting: Dynamics, stage: bool, hint: bool) -> Traced:

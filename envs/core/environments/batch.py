@@ -9,9 +9,10 @@ from gymnasium.error import ResetNeeded
 
 from theorybench.envs.core.arrays import backend_namespace, backend_of, refuse_later, smallest_integer, to_numpy
 from theorybench.envs.core.compiled.program import CompilationFailed, Program
-from theorybench.envs.core.compiled.stepping import Bound, Choice, Columns, Stepped
+from theorybench.envs.core.compiled.stepping import Bound, Choice, Stepped
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.metering import Meter
+from theorybench.envs.core.environments.torch_steps import TorchSteps
 from theorybench.envs.core.errors import ActionError, OptionError
 from theorybench.envs.core.streams import Streams, environment_keys
 
@@ -37,7 +38,7 @@ def _array_of(value: Any) -> np.ndarray:
         return np.array(None)
 
 
-class Batch:
+class Batch(TorchSteps):
     """n episodes of a setting, each with its own stream, stage and hint.
 
     Args:
@@ -64,7 +65,6 @@ class Batch:
         self._resumed: np.ndarray | None = None  # episodes of a copy: a meter charges the first step of each again
         self._legal: tuple[Any, Any] = (None, None)  # a state, and what is legal there
         self._bound: Bound | None = None  # what compiled steps write into; it is valid for the state that it holds
-        self._on_device: Any = None  # the same of steps in torch
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles hold: the array namespace by name."""
@@ -147,11 +147,6 @@ class Batch:
             raise OptionError(name, value, f"in {low}..{high} for {self.setting.name}")
         return np.broadcast_to(array.astype(np.int64), (self.n,))
 
-    @property
-    def columns(self) -> Columns:
-        """What is held of every environment, to be written in place where it is contiguous."""
-        return Columns(self.state, *self.streams.columns, self.steps, self._stage, self._hint)
-
     # Dynamics.
 
     def reset(self, options: ResetOptions) -> None:
@@ -195,6 +190,34 @@ class Batch:
             self._legal = self.state, self._put(mask, rows, self.setting.action_mask(fresh))
         self.steps[rows] = 0
         self.ended[rows] = False
+
+    def side_by_side(self, episodes: int, runs: int) -> "tuple[Batch, np.ndarray]":
+        """Return environments whose first episodes are the next ones of these, to be played all at once.
+
+        Args:
+            episodes: of each run, at least as many as it has environments, which take turns.
+            runs: consecutive blocks of environments.
+
+        Returns:
+            The environments, `runs * episodes` of them, run by run, charged to the same meter; and for `go_on_from`
+            which of them play the last episode of each of these, int64 (n,).
+        """
+        block = self.n // runs
+        turn, own = np.divmod(np.arange(episodes), block)
+        rows = (block * np.arange(runs)[:, None] + own).ravel()
+        wide = Batch(self.setting, len(rows), self.xp, self.device, self.worker)
+        wide.meter, wide._streams = self.meter, self.streams.later(rows, np.tile(turn, runs))
+        wide._stage, wide._hint = (None if held is None else held[rows] for held in (self._stage, self._hint))
+        first = np.arange(block)
+        last = first + (episodes - 1 - first) // block * block
+        return wide, (episodes * np.arange(runs)[:, None] + last).ravel()
+
+    def go_on_from(self, wide: "Batch", last: np.ndarray) -> None:
+        """Be where the environments of `side_by_side` are after all of their episodes."""
+        self.state = type(wide.state)(*(field[last] for field in wide.state))
+        self.steps, self.ended, self._streams = wide.steps[last], wide.ended[last], wide.streams.later(last, 0)
+        self._stage, self._hint = (None if held is None else held[last] for held in (wide._stage, wide._hint))
+        self._resumed = None
 
     def observe(self) -> Any:
         """Return the observations of all environments, a fresh array."""
@@ -343,25 +366,6 @@ class Batch:
             bound = self._bound = Bound(program, self.setting, self.columns)
         return bound
 
-    def step_on_device(self, actions: Any, compiled: bool) -> Any:
-        """Do the same in torch: return the `TensorStep`, or None for a setting that is not traced."""
-        from theorybench.envs.core.compiled.device import TensorSteps, hindrance
-
-        if hindrance(self.setting, self.device, self._stage is not None, self._hint is not None):
-            return None
-        steps = self._on_device
-        if steps is None or steps.state is not self.state:
-            self.admit(ALL)
-            self.state = type(self.state)(*(self.xp.asarray(field, copy=True) for field in self.state))
-            steps = self._on_device = TensorSteps(self.setting, self.columns, compiled)
-        elif self.meter is not None:
-            self._charge(ALL)
-        self._legal = (None, None)
-        stepped = steps.step(actions)
-        if self.meter is not None and stepped.invalid is not None:
-            self.meter.illegal += self._by_run(ALL, to_numpy(stepped.invalid))
-        return stepped
-
     def _write(self, rows: Any, part: Any) -> None:
         """Write the State of some environments into that of all, in columns that nothing else holds."""
         self.state = type(part)(*(self._put(a, rows, b) for a, b in zip(self.state, part, strict=True)))
@@ -391,5 +395,6 @@ class Batch:
         runs = self.meter.runs
         if runs == 1:
             return np.array([np.count_nonzero(chosen)])
-        own = rows if isinstance(rows, slice) else to_numpy(rows)
-        return np.bincount((np.arange(self.n)[own] // (self.n // runs))[chosen], minlength=runs)
+        if isinstance(rows, slice):
+            return np.count_nonzero(chosen.reshape(runs, -1), axis=1)
+        return np.bincount((np.arange(self.n)[to_numpy(rows)] // (self.n // runs))[chosen], minlength=runs)

@@ -49,6 +49,16 @@ class Tables(NamedTuple):
     right: np.ndarray  # the slot of its second number
 
 
+#: Four legal actions in a word.
+_ALL = 0x01010101
+
+
+class Begun(NamedTuple):
+    """What episodes begin with, worked out once."""
+
+    legal: np.ndarray  # int32 (m (n - 1), 2 P), the legal actions of each row of `Tables.numbers`, four per word
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Countdown(Setting):
     """Combine numbers until one equals the target: the arithmetic puzzle that language models are trained on.
@@ -200,6 +210,11 @@ class Countdown(Setting):
             *(moves.first, moves.second, moves.ordered, moves.left, moves.right),
         )
 
+    @functools.cached_property
+    def begun(self) -> Begun:
+        """The legal actions that episodes begin with."""
+        return Begun(self._legal(self.tables.numbers))
+
     @property
     def slots(self) -> Slots:
         """The moves on n slots."""
@@ -219,7 +234,8 @@ class Countdown(Setting):
             tokens = xp.take(tables.solution, xp.reshape(xp.where(given, begin[:, None] + moves, 0), (-1,))) + 1
             response = xp.where(given, xp.astype(xp.reshape(tokens, response.shape), response.dtype), response)
         targets = xp.take(tables.targets, prompts)
-        return State(prompts, targets, numbers, self._legal(numbers), position, response)
+        legal = xp.take(self.on(prompts, "begun").legal, begin + position, axis=0)
+        return State(prompts, targets, numbers, legal, position, response)
 
     def _legal(self, numbers: Any) -> Any:
         """Return the legal actions of sorted numbers (m, n), four per word: int32 (m, 2 P), see `Slots`."""
@@ -244,7 +260,7 @@ class Countdown(Setting):
             operation < 2, xp.where(operation == 0, a + b, a - b), xp.where(operation == 2, a * b, quotient)
         )
         # An illegal move ends the episode: its result is observed once and must be a valid number.
-        legal = xp.take_along_axis(self._mask(state), actions[:, None], axis=1)[:, 0]
+        legal = xp.take_along_axis(state.legal.view(xp.bool), actions[:, None], axis=1)[:, 0]
         made = xp.where(legal, made, xp.zeros_like(made))
         numbers = xp.asarray(state.numbers, copy=True)
         numbers[rows, left] = made
@@ -265,10 +281,8 @@ class Countdown(Setting):
 
     def action_mask(self, state: State) -> Any:
         """Return legal actions, bool (m, 4 n (n - 1)); all actions if one number is left and the game is over."""
-        return self._mask(state) | (state.numbers[:, 1] == 0)[:, None]
-
-    def _mask(self, state: State) -> Any:
-        return state.legal.view(namespace(state.legal).bool)
+        xp, over = namespace(state.legal), (state.numbers[:, 1] == 0)[:, None]
+        return xp.where(over, _ALL, state.legal).view(xp.bool)
 
     def _token(self, xp: Any) -> Any:
         return xp.int8 if self.num_symbols <= np.iinfo(np.int8).max else xp.int16

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import theorybench as tb
 from theorybench.agents import Policy, rollout
 from theorybench.agents.api.budget import attach
+from theorybench.agents.api.rollout import collect
 from theorybench.envs.core.errors import AgentError, BudgetExhausted, OptionError, ParameterError, PolicyError
 
 
@@ -78,6 +79,53 @@ class _Pure(Policy):
         other = 3 - table.argmax(axis=1) - last
         table[wrong] = np.eye(3)[other[wrong]]
         return table
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    block=st.integers(1, 12), episodes=st.integers(1, 40), runs=st.integers(1, 3), stage=st.sampled_from([None, 1, 2])
+)
+def test_waves_side_by_side_are_those_one_after_the_other(block, episodes, runs, stage):
+    """The same episodes and charges, and the environments go on from there alike."""
+
+    def choose(observed, legal, numbers, step):
+        return (numbers + step) % 3, np.zeros(len(observed))
+
+    found = []
+    for ahead in (False, True):
+        envs = gym.make_vec("Toy/Copy-v0", num_envs=block * runs)
+        batch = envs.unwrapped.batch
+        budget = attach(envs, 2 * episodes + 5, runs)[-1]
+        batch.seed(list(range(runs)) if runs > 1 else 0)
+        played = [
+            collect(batch, choose, count, runs=runs, stage=stage, ahead=ahead) for count in (episodes, 5, episodes)
+        ]
+        spent = (budget.spent, budget.steps, *budget.guidance.values())
+        found.append((played, spent, batch.ended, batch.steps, batch.state))
+    for first, second in zip(*(each[0] for each in found), strict=True):
+        for field in dataclasses.fields(first):
+            np.testing.assert_array_equal(getattr(first, field.name), getattr(second, field.name))
+    assert found[0][1] == found[1][1]
+    for first, second in zip(found[0][2:4] + found[0][4], found[1][2:4] + found[1][4], strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_tables_are_sampled_as_any_policy_is(make):
+    setting = make("Duel", 1).unwrapped.setting
+
+    class Copied(tb.TablePolicy):  # what may say something else than its table is asked for it
+        pass
+
+    for table in ([[0.5, 0.3, 0.2], [0.1, 0.0, 0.9]], [[0.5, 0.3, 0.2], [0.1, -1e-7, 0.9 + 1e-7]]):
+        played = [
+            rollout(make("Duel", 50, seed=0), kind(tb.View.of(setting, "prompt"), table), episodes=80, rng=generator())
+            for kind in (tb.TablePolicy, Copied)
+        ]
+        for field in dataclasses.fields(played[0]):
+            np.testing.assert_array_equal(getattr(played[0], field.name), getattr(played[1], field.name))
+    with pytest.raises(PolicyError, match="do not sum to 1"):
+        wrong = tb.TablePolicy(tb.View.of(setting, "prompt"), [[0.5, 0.3, 0.2], [0.1, 0.1, 0.9]])
+        rollout(make("Duel", 50, seed=0), wrong, episodes=80, rng=generator())
 
 
 def test_everything_that_is_recorded(make):

@@ -8,6 +8,8 @@ import torch
 
 from theorybench.agents import make_agent, train
 from theorybench.agents.api.budget import attach
+from theorybench.agents.training.log_probs import of_fixed
+from theorybench.agents.training.optimizer import BatchedOptimizer
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.core.policy import SettingPolicy
@@ -147,6 +149,50 @@ def test_gradients_are_clipped_for_each_run_alone(make):
         gradient = variable.grad.flatten()
         expected = -gradient * min(1.0, 0.25 / float(torch.linalg.vector_norm(gradient)))
         np.testing.assert_allclose(moved[run], expected, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_steps_are_those_of_stock_optimisers_bit_for_bit(optimizer):
+    rng = np.random.default_rng(0)
+    start, targets = rng.normal(size=(2, 7, 3)), torch.from_numpy(rng.normal(size=(30, 2, 7, 3)))
+    own = BatchedOptimizer(start, optimizer, 0.05, np.inf)
+    parameters = torch.from_numpy(start.copy()).requires_grad_()
+    stock = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[optimizer]([parameters], lr=0.05)
+    for step, target in enumerate(targets):
+        rate = 1.0 - step / 60
+        own.step(lambda one, part: ((one - part) ** 2).sum(), target, rate)
+        stock.param_groups[0]["lr"] = rate * 0.05
+        stock.zero_grad()
+        ((parameters - target) ** 2).flatten(1).sum(1).sum().backward()
+        stock.step()
+        np.testing.assert_array_equal(own.parameters.detach(), parameters.detach())
+    assert np.abs(start - parameters.detach().numpy()).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "policy"), [("TreeMarkovChain", "prefix"), ("CyclicPreference", "prompt"), ("PreferenceBandit", "linear")]
+)
+def test_fixed_data_have_the_same_log_probabilities_and_gradients_by_row(name, policy):
+    trainer = trainer_of(f"TheoryBench/{name}-v0", [0, 1], policy=policy, num_envs=300)
+    trainer.set_parameters(np.random.default_rng(0).normal(size=trainer.parameters.shape))
+    together = trainer.samples(trainer.collect(300))
+    data, by_row = together.of(1), of_fixed(trainer.softmax, together)
+    assert by_row is not None
+    found = []
+    for function in (by_row, trainer.log_probs):
+        parameters = trainer.parameters[1].detach().clone().requires_grad_()
+        logs = function(parameters, data)
+        (logs * torch.cos(torch.arange(logs.numel()).reshape(logs.shape))).sum().backward()
+        found.append((logs.detach(), parameters.grad))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-10, atol=1e-12)
+    assert float(found[0][1].abs().max()) > 0.1
+
+
+def test_fixed_data_of_networks_masks_and_large_tables_are_taken_step_by_step(make):
+    for name, policy, episodes in (("Duel", "mlp", 40), ("Copy", "prefix", 40), ("Duel", "prompt", 1)):
+        trainer = trainer_of(make(name, 40, **({"strict": True} if name == "Copy" else {})), [0], policy=policy)
+        assert of_fixed(trainer.softmax, trainer.samples(trainer.collect(episodes))) is None
 
 
 @pytest.mark.parametrize("policy", ["prefix", "markov", "mlp"])

@@ -8,6 +8,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
+from numba.np import arrayobj
 
 
 def copy_row(target, at, source, start, count):  # type: ignore[no-untyped-def]
@@ -23,6 +24,11 @@ def allow(target, at, count):  # type: ignore[no-untyped-def]
 def store_word(target, at, word, count):  # type: ignore[no-untyped-def]
     """Write the lowest `count` bytes of an int64, 1 to 8, into a flat array of bytes."""
     target[at : at + count] = np.array([word], np.int64).view(target.dtype)[:count]
+
+
+def scratch(size, dtype):  # type: ignore[no-untyped-def]
+    """Return an array of the function's own, until it returns: nothing else stands where it does, which LLVM knows."""
+    return np.empty(size, dtype)
 
 
 def place(index, width, beyond):  # type: ignore[no-untyped-def]
@@ -134,6 +140,30 @@ def _awaited(signs, at, ticket, tries):  # type: ignore[no-untyped-def]
 @overload(copy_row, inline="always")
 def _copy_row(target, at, source, start, count):  # type: ignore[no-untyped-def]
     return lambda target, at, source, start, count: _copied(target, at, source, start, count)  # type: ignore[call-arg]  # numba passes the first one
+
+
+@intrinsic(prefer_literal=True)
+def _allocated(typing, size, dtype):  # type: ignore[no-untyped-def]
+    kind = types.Array(dtype.dtype, 1, "C")
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        count, element = size.literal_value, context.get_data_type(kind.dtype)
+        width = context.get_abi_sizeof(element)
+        memory = cgutils.alloca_once(builder, ir.ArrayType(element, count))
+        memory.align = 64
+        whole = context.make_array(kind)(context, builder)
+        sizes = [context.get_constant(types.intp, value) for value in (count, width)]
+        arrayobj.populate_array(
+            whole, builder.bitcast(memory, element.as_pointer()), sizes[:1], sizes[1:], sizes[1], None
+        )
+        return whole._getvalue()
+
+    return kind(size, dtype), generate
+
+
+@overload(scratch, prefer_literal=True)
+def _scratch(size, dtype):  # type: ignore[no-untyped-def]
+    return lambda size, dtype: _allocated(size, dtype)  # type: ignore[call-arg]  # numba passes the first one
 
 
 @overload(allow)

@@ -1,9 +1,22 @@
-"""Functions that sort a few elements, written out without branches: what is drawn at random cannot be foretold."""
+"""Sorts rows of integers, several rows at a time: a network compares whole vectors, and nothing branches.
 
+Called from Python `sort_beside` is the Python that stands here; numba compiles what `overload` gives.
+"""
+
+import functools
 from collections.abc import Iterator
+from typing import Any
 
-#: More elements than these are sorted by insertion: networks of more would take seconds to compile.
-NETWORK = 40
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+from theorybench.envs.core.compiled.fused.values import ROWS
+
+#: Longer rows are sorted one by one: networks for them would take long to compile.
+NETWORK = 64
+_BYTES = 64  # of a vector
 
 
 def network(width: int) -> Iterator[tuple[int, int]]:
@@ -20,26 +33,83 @@ def network(width: int) -> Iterator[tuple[int, int]]:
         part *= 2
 
 
-def sorting(width: int) -> str:
-    """Write the function that sorts elements start..start + width - 1 of an array of integers."""
-    if width > NETWORK:
-        return _INSERTION.format(width=width)
-    held = [f"x{j}" for j in range(width)]
-    lines = [f"{name} = a[start + {j}]" for j, name in enumerate(held)]
-    for number, (i, j) in enumerate(network(width)):  # each number has a name of its own, which compiles faster
-        small, large = f"s{number}", f"l{number}"
-        lines.append(f"{small}, {large} = min({held[i]}, {held[j]}), max({held[i]}, {held[j]})")
-        held[i], held[j] = small, large
-    lines += [f"a[start + {j}] = {name}" for j, name in enumerate(held)]
-    return f"@njit\ndef sort_{width}(a, start):\n" + "".join(f"    {line}\n" for line in lines)
+def network_for(width: int, first: int, last: int) -> list[tuple[int, int, bool, bool]]:
+    """Return the comparisons that elements first..last - 1 need, and whether the smaller and the larger are read."""
+    wanted, found = set(range(first, last)), []
+    for i, j in reversed(list(network(width))):
+        if i in wanted or j in wanted:
+            found.append((i, j, i in wanted, j in wanted))
+            wanted |= {i, j}
+    return found[::-1]
 
 
-_INSERTION = """@njit
-def sort_{width}(a, start):
-    for i in range(start + 1, start + {width}):
-        x, j = a[i], i - 1
-        while j >= start and a[j] > x:
-            a[j + 1] = a[j]
-            j -= 1
-        a[j + 1] = x
-"""
+def sort_beside(a, width, first, last, start, stride, count):  # type: ignore[no-untyped-def]
+    """Sort `count` rows of `width` integers that stand side by side: element e of row k at start + e * stride + k.
+
+    Elements first..last - 1 of each are then in their places, the others anywhere. What stands where further rows would
+    stand may be sorted, too, up to a multiple of `ROWS`.
+    """
+    rows = a[start : start + width * stride].reshape(width, stride)[:, :count]
+    rows.sort(axis=0)
+
+
+@overload(sort_beside, prefer_literal=True)
+def _sort_beside(a, width, first, last, start, stride, count):  # type: ignore[no-untyped-def]
+    known = [each.literal_value for each in (width, first, last) if isinstance(each, types.IntegerLiteral)]
+    if len(known) == 3 and known[0] <= NETWORK:
+        sort = _sorting(*known)
+        return lambda a, width, first, last, start, stride, count: sort(a, start, stride, count)
+
+    def one_by_one(a, width, first, last, start, stride, count):  # type: ignore[no-untyped-def]
+        for k in range(start, start + count):
+            row, gap = a[k : k + width * stride : stride].copy(), width
+            while gap > 1:  # Shell's sort
+                gap = max(gap * 5 // 11, 1)
+                for i in range(gap, width):
+                    x, j = row[i], i - gap
+                    while j >= 0 and row[j] > x:
+                        row[j + gap] = row[j]
+                        j -= gap
+                    row[j + gap] = x
+            for i in range(width):
+                a[k + i * stride] = row[i]
+
+    return one_by_one
+
+
+@functools.cache
+def _sorting(width: int, first: int, last: int) -> Any:
+    """Make the function that sorts rows of a width."""
+
+    @intrinsic
+    def sort(typing, array, start, stride, count):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            whole, start, stride, count = arguments
+            data = context.make_array(signature.args[0])(context, builder, whole).data
+            kind, index = context.get_data_type(array.dtype), start.type
+            rows = min(ROWS, _BYTES * 8 // kind.width)
+            vector = ir.VectorType(kind, rows)
+            smaller, larger = (
+                cgutils.get_or_insert_function(
+                    builder.module, ir.FunctionType(vector, [vector] * 2), f"llvm.{name}.v{rows}i{kind.width}"
+                )
+                for name in ("smin", "smax")
+            )
+            ends = start, builder.add(start, count), index(rows)
+            with cgutils.for_range_slice(builder, *ends, intp=index) as (row, _):
+                places = [builder.add(row, builder.mul(stride, index(e))) for e in range(width)]
+                pointers = [builder.bitcast(builder.gep(data, [at]), vector.as_pointer()) for at in places]
+                held = [builder.load(pointer, align=kind.width // 8) for pointer in pointers]
+                for i, j, small, large in network_for(width, first, last):
+                    pair = held[i], held[j]
+                    if small:
+                        held[i] = builder.call(smaller, pair)
+                    if large:
+                        held[j] = builder.call(larger, pair)
+                for at in range(first, last):
+                    builder.store(held[at], pointers[at], align=kind.width // 8)
+            return context.get_dummy_value()
+
+        return types.void(array, *[types.intp] * 3), generate
+
+    return sort

@@ -1,12 +1,13 @@
 """Writes the source of the function that moves environments by one step each, from a traced setting."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.compiled.fused.sorting import sorting
-from theorybench.envs.core.compiled.fused.statements import UNROLLED, StoredAt, Value, number
+from theorybench.envs.core.compiled.fused.stages import below, stages
+from theorybench.envs.core.compiled.fused.values import UNROLLED, StoredAt, Value, number
 from theorybench.envs.core.compiled.fused.writer import Writer
 from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable
 from theorybench.envs.core.compiled.symbolic import Array
@@ -16,7 +17,8 @@ _HEAD = '''"""One step of many environments, written by theorybench.envs.core.co
 
 import numpy as np
 from numba import njit
-from theorybench.envs.core.compiled.fused.memory import allow, announce, copy_row, place, store_word
+from theorybench.envs.core.compiled.fused.memory import allow, announce, copy_row, place, scratch, store_word
+from theorybench.envs.core.compiled.fused.sorting import sort_beside
 
 
 @njit
@@ -59,8 +61,10 @@ def step({arguments}):
 
 
 #: Environments that are moved before those among them whose episodes ended begin again: few, so that what they show is
-#: still at hand.
-BLOCK = 256
+#: still at hand; fewer, but no less than these, where what is kept of each would take more than so many bytes.
+BLOCK, FEWEST, BYTES = 256, 16, 1 << 15
+#: What is not worked out element by element.
+_JOINED = ("concat", "put")
 
 
 def write(traced: Traced) -> str:
@@ -84,27 +88,16 @@ def write(traced: Traced) -> str:
     arguments += [*(["invalid"] if traced.legal else []), *shown]
     arguments += [*(f"final_{name}" for name in shown), *(f"state{i}" for i in range(len(traced.held)))]
     arguments += ["mixed", "episodes", "keys", "steps", "stage", "hint", "world"]
-    arguments += [*(f"table{i}" for i in range(len(traced.graph.tables))), *(f"guide{i}" for i in searched(traced))]
+    graph = traced.graph
+    arguments += [*(f"table{i}" for i in range(len(graph.tables))), *(f"values{i}" for i in graph.coded)]
+    arguments += [f"guide{i}" for i in sorted(graph.searched)]
     try:
         body = source.write()
     except RecursionError as error:
         raise Untraceable("too long a chain of operations") from error
-    functions = "".join(_function(name, function) for name, function in sorted(traced.graph.functions.items()))
-    functions += "".join(sorting(width) + "\n\n" for width in sorted(source.writer.sorted))
+    functions = "".join(_function(name, function) for name, function in sorted(graph.functions.items()))
     lines = "\n".join("    " + line for line in body)
     return _HEAD.format(options="{options}", functions=functions, arguments=", ".join(arguments), body=lines)
-
-
-def searched(traced: Traced) -> list[int]:
-    """Return the numbers of the tables in which places are searched."""
-    found, seen, left = set[int](), set[int](), traced.roots
-    while left:
-        node = left.pop()
-        if node.serial not in seen:
-            seen.add(node.serial)
-            left += node.args
-            found |= {node.args[0].attr} if node.op == "search" and node.args[0].op == "table" else set()
-    return sorted(found)
 
 
 def _function(name: str, function: Callable[[Any], Any]) -> str:
@@ -125,12 +118,12 @@ class _StepSource:
 
     def write(self) -> list[str]:
         writer, traced = self.writer, self.traced
-        with writer.block(f"for first in range(start, stop, {BLOCK}):"):
-            writer.line(f"last, count = min(first + {BLOCK}, stop), 0")
+        with writer.block("for first in range(start, stop, block):"):
+            writer.line("last, count = min(first + block, stop), 0")
             every = None if traced.legal else self.widths["masks"]  # all actions are legal
             if every:
                 writer.line(f"allow(masks, first * {every}, (last - first) * {every})")
-            with writer.block("for i in range(first, last):"):
+            with self._staged(traced.moving, "last - first", "first + k"):
                 whole = self._transition()
             if whole is not None:
                 size = self.widths["observations"]
@@ -140,20 +133,92 @@ class _StepSource:
                 writer.line("since = first if any_ended else start")
                 writer.line("any_ended = True")
                 for name, width in self.widths.items():
-                    at, count = f"since * {width}", f"(last - since) * {width}"
+                    at, moved = f"since * {width}", f"(last - since) * {width}"
                     filled = name == "masks" and every
-                    moved = f"copy_row(final_{name}, {at}, {name}, {at}, {count})"
-                    writer.line(f"allow(final_{name}, {at}, {count})" if filled else moved)
-            with writer.block("for k in range(count):"):
-                writer.line("i = over[k]")
+                    copied = f"copy_row(final_{name}, {at}, {name}, {at}, {moved})"
+                    writer.line(f"allow(final_{name}, {at}, {moved})" if filled else copied)
+            with self._staged(traced.beginning, "count", "over[k]"):
                 shown = self._begin()
             if not shown:
                 with writer.block("for k in range(count):"):
                     writer.line("i = over[k]")
                     self._placed(traced.fresh)
                     self._show(traced.before, traced.fresh, "observations")
-        made = [f"any_ended, beyond, over = False, np.zeros(1, np.bool_), np.empty({BLOCK}, np.int64)"]
-        return ["announce(signs)", *made, *writer.scratch, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
+        row = sum(each.size * each.dtype.itemsize for each in writer.scratch if each.staged)
+        block = BLOCK
+        while block > FEWEST and row * block > BYTES:
+            block //= 2
+        memory = [f"over = scratch({block}, np.int64)"]
+        for name, size, dtype, staged in writer.scratch:
+            elements = size * (block if staged else 1)
+            function = (
+                "scratch" if elements * dtype.itemsize <= 2 * BYTES else "np.empty"
+            )  # stacks of threads are small
+            memory.append(f"{name} = {function}({elements}, np.{dtype.name})")
+        made = ["announce(signs)", f"block, any_ended, beyond = {block}, False, np.zeros(1, np.bool_)", *memory]
+        return [*made, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
+
+    @contextlib.contextmanager
+    def _staged(self, roots: list[Node], count: str, row: str) -> Iterator[None]:
+        """Write a loop over environments, number k of which is the `row`, after loops for what is worked out before."""
+        writer = self.writer
+        outside = dict(writer.scopes[-1].known)
+        writer.staging = len(writer.scopes) - 1
+        head = f"i = {row}"
+        for nodes in stages(self.traced.graph, roots):
+            arrays = list[Node]()
+            for node in nodes:
+                if node.op == "sort":
+                    self._beside(node, arrays)
+            with writer.block(f"for k in range({count}):"):
+                writer.line(head)
+                for node in (*nodes, *arrays):
+                    if not node.shape or node.op in _JOINED:
+                        writer.keep(node)
+            for node in arrays:
+                if node.op not in _JOINED:
+                    self._keep_beside(node, count, head)
+        follows = dict[int, bool]()  # whether a node is made of what stands side by side; no key where that is no help
+        for node in below(roots):
+            place = writer.placed(node)
+            if place is not None:
+                follows[node.serial] = bool(place.stride)
+            elif node.op not in (*_JOINED, "branch") and all(arg.serial in follows for arg in node.args):
+                follows[node.serial] = any(follows[arg.serial] for arg in node.args)
+                if follows[node.serial] and node.shape and writer.kept(node):
+                    self._keep_beside(node, count, head)
+        writer.staging = None
+        with writer.block(f"for k in range({count}):"):
+            writer.line(head)
+            yield
+        writer.scopes[-1].known = outside
+
+    def _keep_beside(self, node: Node, count: str, head: str) -> None:
+        """Write an array of many environments side by side, after the numbers that all elements of it are made of."""
+        numbers, left, writer = dict[int, Node](), list(node.args), self.writer
+        while left:
+            each = left.pop()
+            if each.args and writer.placed(each) is None:
+                if each.size == 1 and each.op not in ("reshape", "spread"):
+                    numbers[each.serial] = each
+                else:
+                    left += each.args
+        if numbers:
+            with writer.block(f"for k in range({count}):"):
+                writer.line(head)
+                for serial in sorted(numbers):
+                    writer.keep(numbers[serial])
+        writer.keep_beside(node, count, head)
+
+    def _beside(self, node: Node, found: list[Node]) -> None:
+        """Add to what is found the arrays that have to be kept for one that is sorted, and that one."""
+        if node in found or not node.shape or self.writer.placed(node) is not None:
+            return
+        if node.op not in _JOINED:
+            for arg in node.args:
+                self._beside(arg, found)
+        if node.op in ("sort", *_JOINED) or self.writer.kept(node):
+            found.append(node)
 
     def _transition(self) -> str | None:
         """Write the action, and what is shown after it.

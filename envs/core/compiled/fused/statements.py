@@ -4,57 +4,31 @@ import contextlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.compiled.fused.values import (
+    ROWS,
+    UNROLLED,
+    UNROLLED_WORDS,
+    Scope,
+    Scratch,
+    StoredAt,
+    Value,
+    bytes_of,
+    number,
+)
 from theorybench.envs.core.compiled.graph import Node, Untraceable
 from theorybench.envs.core.compiled.ranges import Ranges
-
-#: Arrays of at most so many elements are written out element by element, longer ones as loops.
-UNROLLED = 16
-#: And those of elements that take so many operations, all of them together.
-WRITTEN = 64
-#: Arrays of more elements that are read twice and take this many operations are kept.
-KEPT = 4
-
-
-class Value(NamedTuple):
-    """An expression, or the name of what holds it."""
-
-    text: str
-    depth: int = 0  # of the innermost scope that it depends on
-    number: int | None = None  # its value, where it is a known index
-
-
-class StoredAt(NamedTuple):
-    """Where an array stands in memory: a part of an array, or a row of one that all environments have a row of."""
-
-    name: str
-    row: int  # elements of a row; 0 for no row
-    offset: int = 0
-
-
-class Scope:
-    """Statements of a block or a loop, and what is known there."""
-
-    def __init__(self, loop: bool) -> None:
-        self.loop = loop
-        self.lines: list[str] = []
-        self.known: dict[Any, Any] = {}
-
-
-def number(value: int) -> Value:
-    """Return a known index."""
-    return Value(str(value), 0, value)
 
 
 class Statements(ABC):
     """The statements of a function body, in nested scopes, and where arrays stand in memory."""
 
     def __init__(self, ranges: Ranges) -> None:
-        self.scopes, self.scratch = [Scope(False)], list[str]()
-        self.sorted = set[int]()  # how many elements are sorted, each by a function of its own
+        self.scopes, self.scratch = [Scope(False)], list[Scratch]()
+        self.staging: int | None = None  # the depth at which what is kept is known from now on; None: where it is kept
         self._names, self._keeping, self.ranges = itertools.count(), set[int](), ranges
 
     @abstractmethod
@@ -64,6 +38,14 @@ class Statements(ABC):
     @abstractmethod
     def unpacked(self, table: Node) -> bool:
         """Return whether a table is read in its own type."""
+
+    @abstractmethod
+    def constant(self, node: Node, at: tuple[Value, ...]) -> Value | None:
+        """Return an element of a small table of integers, if it is known which one."""
+
+    @abstractmethod
+    def wanted(self, node: Node) -> tuple[int, int]:
+        """Return from which column on, and before which one, a sorted array is read."""
 
     @abstractmethod
     def unrolls(self, node: Node) -> bool:
@@ -118,6 +100,11 @@ class Statements(ABC):
         """Say where an array stands from now on; None for nowhere."""
         self.scopes[-1].known[id(node), "place"] = place or "gone"
 
+    def placed(self, node: Node) -> StoredAt | None:
+        """Return where an array has been written; None if it has not."""
+        place = self._known((id(node), "place"))
+        return place if isinstance(place, StoredAt) else None
+
     def _load(self, node: Node, place: StoredAt, indices: tuple[Value, ...]) -> Value:
         linear = self._linear(node.shape, indices)
         return self.assign(self._text(place, linear), linear)
@@ -128,9 +115,11 @@ class Statements(ABC):
     def _at(self, place: StoredAt, linear: Value) -> str:
         """Return where an element of a place stands."""
         at = self._sum(linear, place.offset)
+        if place.stride:
+            return f"{at.text} * {place.stride} + {place.environment}"
         if not place.row:
             return at.text
-        start = "i" if place.row == 1 else f"i * {place.row}"
+        start = place.environment if place.row == 1 else f"{place.environment} * {place.row}"
         return start if at.number == 0 else f"{start} + {at.text}"
 
     def address(self, place: StoredAt, linear: int) -> str:
@@ -142,22 +131,66 @@ class Statements(ABC):
         known = self._known((id(node), "place"))
         if isinstance(known, StoredAt):
             return known
-        name = self.name("kept")
-        self.scratch.append(f"{name} = np.empty({max(node.size, 1)}, np.{node.dtype.name})")
-        place, target = StoredAt(name, 0), self.scopes[: self._floor + 1][-1]
+        size, staged = max(node.size, 1), self.staging is not None
+        if node.op == "sort":
+            place = self._memory(node, size * ROWS, False, environment="0", stride=str(ROWS))
+        else:
+            place = (
+                self._memory(node, size, staged, row=size, environment="k")
+                if staged
+                else self._memory(node, size, False)
+            )
         with self.at(self._floor):
             if node.op == "sort":
-                self.store(node.args[0], place)
-                width = node.shape[-1]
-                self.sorted.add(width)
-                for row in range(node.size // width):
-                    self.line(f"sort_{width}({name}, {row * width})")
+                self._store_each(node.args[0], place)
+                self._sort_rows(node, place, "1")
             else:
                 self._keeping.add(node.serial)
                 self.store(node, place)
                 self._keeping.discard(node.serial)
-        target.known[id(node), "place"] = place
+        depth = self._floor if self.staging is None else self.staging
+        self.scopes[depth].known[id(node), "place"] = place
         return place
+
+    def keep_beside(self, node: Node, count: str, head: str) -> None:
+        """Write an array of many environments, each element of all of them side by side, which numba does at a time.
+
+        Args:
+            node: the array.
+            count: of the environments.
+            head: what says which environment number k is.
+        """
+        place = self._memory(node, node.size, True, environment="k", stride="block")
+        self._keeping.add(node.serial)
+        self._store_beside(node.args[0] if node.op == "sort" else node, place, (), count, head)
+        self._keeping.discard(node.serial)
+        if node.op == "sort":
+            self._sort_rows(node, place, count)
+        self.place(node, place)
+
+    def _store_beside(self, node: Node, place: StoredAt, at: tuple[Value, ...], count: str, head: str) -> None:
+        if len(at) == len(node.shape):
+            with self.block(f"for k in range({count}):"):
+                self.line(head)
+                value = self.element(node, at)
+                self.line(f"{self._text(place, self._linear(node.shape, at))} = {value.text}")
+            return
+        name = self.name("j")
+        with self.block(f"for {name} in range({node.shape[len(at)]}):", loop=True) as depth:
+            self._store_beside(node, place, (*at, Value(name, depth)), count, head)
+
+    def _memory(self, node: Node, size: int, staged: bool, **options: Any) -> StoredAt:
+        """Return memory of this function for an array."""
+        name = self.name("kept")
+        self.scratch.append(Scratch(name, size, node.dtype, staged))
+        return StoredAt(name, **{"row": 0, **options})
+
+    def _sort_rows(self, node: Node, place: StoredAt, count: str) -> None:
+        """Sort the rows of an array of so many environments where they stand."""
+        width, (first, last) = node.shape[-1], self.wanted(node)
+        for row in range(0, node.size, width):
+            start = f"{row} * {place.stride}, {place.stride}, {count}"
+            self.line(f"sort_beside({place.name}, {width}, {first}, {last}, {start})")
 
     def store(self, node: Node, place: StoredAt) -> None:
         """Write a whole array to a place."""
@@ -170,6 +203,8 @@ class Statements(ABC):
             self._store_words(*packed, node.size, place)
         elif node.op == "reshape":
             self.store(node.args[0], place)
+        elif node.op == "gather" and not node.attr and node.args[1].shape and self.run(node.args[0]) is not None:
+            self._store_rows(node, place)
         elif node.op == "concat" and all(n == 1 for n in node.shape[: node.attr]):
             for part in node.args:
                 self.store(part, place)
@@ -186,25 +221,48 @@ class Statements(ABC):
         else:
             self._store_each(node, place)
 
+    def _store_rows(self, node: Node, place: StoredAt) -> None:
+        """Write rows of what follows each other in memory."""
+        (source, index), run = node.args, self.run(node.args[0])
+        assert run is not None
+        count = node.size // max(index.size, 1)
+
+        def written(at: tuple[Value, ...], linear: Value) -> None:
+            start = self._scaled(self.index(index, at, source.shape[0]), count)
+            first = start if run[1].number == 0 else Value(f"({start.text} + {run[1].text})")
+            into = self._at(place, self._scaled(linear, count))
+            self.line(f"copy_row({place.name}, {into}, {run[0].name}, {self._at(run[0], first)}, {count})")
+
+        if self.unrolls(index):
+            for at in np.ndindex(*index.shape):
+                written(tuple(map(number, at)), number(self._flat(index.shape, at)))
+            return
+        name = self.name("j")
+        with self.block(f"for {name} in range({index.size}):", loop=True) as depth:
+            each = Value(name, depth)
+            written(self._divided(each, index.shape), each)
+
     def _store_words(self, words: Node, skipped: int, size: int, place: StoredAt) -> None:
-        """Write bytes of int64 words, a word at a time."""
-        first, whole = skipped // 8, size // 8
-        if whole > UNROLLED:
+        """Write bytes of words of 4 or 8 bytes, a word at a time."""
+        width = words.dtype.itemsize
+        first, whole = skipped // width, size // width
+        if whole > UNROLLED_WORDS:
             name = self.name("j")
             with self.block(f"for {name} in range({whole}):", loop=True) as depth:
                 each = Value(name, depth)
-                self._store_word(words, self._sum(each, first), place, self._scaled(each, 8), 8)
-        for at in range(0 if whole <= UNROLLED else 8 * whole, size, 8):
-            self._store_word(words, number(first + at // 8), place, number(at), min(8, size - at))
+                self._store_word(words, self._sum(each, first), place, self._scaled(each, width), width)
+        for at in range(width * whole if whole > UNROLLED_WORDS else 0, size, width):
+            self._store_word(words, number(first + at // width), place, number(at), min(width, size - at))
 
     def _store_word(self, words: Node, index: Value, place: StoredAt, at: Value, count: int) -> None:
-        value = self.element(words, (index,))
-        self.line(f"store_word({place.name}, {self._at(place, at)}, {value.text}, {count})")
+        value = self.element(words, (index,)).text
+        word = value if words.dtype == np.int64 else f"np.int64({value})"
+        self.line(f"store_word({place.name}, {self._at(place, at)}, {word}, {count})")
 
     def run(self, node: Node) -> tuple[StoredAt, Value] | None:
         """Return where the elements of a node follow each other in memory, and the place of the first; or None."""
         place = self._known((id(node), "place"))
-        if isinstance(place, StoredAt):
+        if isinstance(place, StoredAt) and not place.stride:
             return place, number(0)
         if place is not None:
             return None
@@ -309,7 +367,8 @@ class Statements(ABC):
 
     def index(self, node: Node, at: tuple[Value, ...], width: int) -> Value:
         """Return an element of a node that is an index: from the front, and checked where it may be out of range."""
-        value, (low, high) = self.element(node, at), self.ranges.of(node)
+        value = self.constant(node, at) or self.element(node, at)
+        low, high = self.ranges.of(node)
         if value.number is not None:
             if not -width <= value.number < width:
                 raise Untraceable("an index out of range")
@@ -325,23 +384,3 @@ class Statements(ABC):
 
     def _flat(self, shape: tuple[int, ...], at: tuple[int, ...]) -> int:
         return int(np.ravel_multi_index(at, shape)) if shape else 0
-
-
-def bytes_of(node: Node) -> tuple[Node, int] | None:
-    """Return the int64 words (k,) of which a node (m,) is consecutive bytes, and how many bytes are skipped; or None.
-
-    They are skipped word by word.
-    """
-    found = _bytes_of(node) if node.dtype.itemsize == 1 and len(node.shape) == 1 else None
-    return found if found is not None and found[1] % 8 == 0 else None
-
-
-def _bytes_of(node: Node) -> tuple[Node, int] | None:
-    if node.op not in ("view", "slice") or len(node.shape) != 1:
-        return None
-    source = node.args[0]
-    if node.op == "slice":
-        (start,), (step,) = node.attr
-        found = _bytes_of(source) if step == 1 else None
-        return found and (found[0], found[1] + start * node.dtype.itemsize)
-    return (source, 0) if source.dtype == np.int64 and len(source.shape) == 1 else _bytes_of(source)

@@ -4,9 +4,13 @@ from collections import Counter
 
 import numpy as np
 
-from theorybench.envs.core.compiled.fused.statements import KEPT, UNROLLED, WRITTEN, Statements, StoredAt, Value, number
+from theorybench.envs.core.compiled.fused.statements import Statements
+from theorybench.envs.core.compiled.fused.values import KEPT, UNROLLED, WRITTEN, StoredAt, Value, number
 from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable, narrowed
 from theorybench.envs.core.compiled.ranges import Ranges
+
+#: Indices that come from tables of at most so many elements are written as numbers.
+LISTED = 64
 
 
 class Writer(Statements):
@@ -20,7 +24,17 @@ class Writer(Statements):
     def __init__(self, graph: Graph, roots: list[Node]) -> None:
         super().__init__(Ranges(graph))
         self.graph = graph
-        self._shared, self._work = _read(roots)
+        self._shared, self._work, self._wanted = _read(roots)
+
+    def constant(self, node: Node, at: tuple[Value, ...]) -> Value | None:
+        """Return an element of a small table of integers, if it is known which one."""
+        small = node.op == "table" and node.dtype.kind == "i" and node.size <= LISTED
+        known = [each.number for each in at if each.number is not None]
+        return number(int(self.graph.tables[node.attr][tuple(known)])) if small and len(known) == len(at) else None
+
+    def wanted(self, node: Node) -> tuple[int, int]:
+        """Return from which column on, and before which one, a sorted array is read."""
+        return self._wanted[node.serial]
 
     def unrolls(self, node: Node) -> bool:
         """Return whether an array is written out element by element."""
@@ -37,14 +51,14 @@ class Writer(Statements):
             raise Untraceable("what a step has overwritten")
         if isinstance(place, StoredAt):
             value = self._load(node, place, indices)
-        elif self._kept(node):
+        elif self.kept(node):
             value = self._load(node, self.keep(node), indices)
         else:
             value = getattr(self, f"_{node.op}", self._computed)(node, indices)
         self.scopes[value.depth if value.depth > self._floor else self._floor].known[key] = value
         return value
 
-    def _kept(self, node: Node) -> bool:
+    def kept(self, node: Node) -> bool:
         """Return whether an array is worked out as a whole, and kept, where one of its elements is asked for."""
         shared = node.op in _COMPUTED and node.serial in self._shared and not self.unrolls(node)
         return shared and node.serial not in self._keeping
@@ -56,11 +70,13 @@ class Writer(Statements):
 
     def unpacked(self, table: Node) -> bool:
         """Return whether a table is read in its own type."""
-        return self.graph.packed(table.attr).dtype == table.dtype
+        return self.graph.packed(table.attr)[0].dtype == table.dtype
 
     def _table(self, node: Node, indices: tuple[Value, ...]) -> Value:
         linear = self._linear(node.shape, indices)
         text = self._text(StoredAt(f"table{node.attr}", 0), linear)
+        if self.graph.packed(node.attr)[1] is not None:
+            return self.assign(f"values{node.attr}[np.uint64({text})]", linear)
         return self.assign(text if self.unpacked(node) else f"np.{node.dtype.name}({text})", linear)
 
     def _scalar(self, node: Node, indices: tuple[Value, ...]) -> Value:
@@ -169,7 +185,7 @@ class Writer(Statements):
         first = self.element(source, (*indices, number(0)))
         value = self.assign(first.text, first, *indices)
         with self.at(value.depth):
-            if width <= UNROLLED:
+            if self.unrolls(source):
                 for at in range(1, width):
                     self._reduced(node.attr, value, self.element(source, (*indices, number(at))))
             else:
@@ -198,7 +214,12 @@ class Writer(Statements):
             if len(known) == len(values):  # numba refuses constants that overflow
                 whole = known[0] if node.op == "cast" else _whole(node.op, *known)
                 return self._const(self.graph.const((whole + 2**63) % 2**64 - 2**63, (), np.int64), ())
-        return self.assign(computed(node, [value.text for value in values]), *values)
+        texts = [value.text for value in values]
+        if node.op == "clip":  # in two steps, neither of which branches
+            a, low, high = texts
+            a = self.assign(f"{a} if {a} > {low} else {low}", *values).text
+            return self.assign(_typed(f"{a} if {a} < {high} else {high}", node.dtype), *values)
+        return self.assign(computed(node, texts), *values)
 
 
 #: Operations that are not worked out again for each reader.
@@ -234,8 +255,7 @@ def computed(node: Node, values: list[str]) -> str:
         if op in ("lshift", "rshift") and node.args[1].op != "const":
             beyond = "0" if op == "lshift" else f"(-1 if {values[0]} < 0 else 0)"
             text = f"np.int64({values[0]}) {SIGNS[op]} {values[1]} if 0 <= {values[1]} < 64 else {beyond}"
-        small = dtype.kind == "i" and dtype.itemsize < 8
-        return f"np.{dtype.name}({text})" if small else text
+        return _typed(text, dtype)
     if op == "call":
         return f"{node.attr}({values[0]})"
     if op == "cast":
@@ -245,7 +265,6 @@ def computed(node: Node, values: list[str]) -> str:
         "where": f"{b} if {a} else {c}",
         "minimum": f"{a} if {a} < {b} else {b}",
         "maximum": f"{a} if {a} > {b} else {b}",
-        "clip": f"({a} if {a} < {c} else {c}) if {a} > {b} else ({b} if {b} < {c} else {c})",
         "neg": f"-{a}",
         "invert": f"~{a}",
         "not": f"not {a}",
@@ -253,8 +272,12 @@ def computed(node: Node, values: list[str]) -> str:
     }
     if op not in texts:
         raise Untraceable(f"the operation {op}")
-    small = dtype.kind == "i" and dtype.itemsize < 8
-    return f"np.{dtype.name}({texts[op]})" if small else texts[op]
+    return _typed(texts[op], dtype)
+
+
+def _typed(text: str, dtype: np.dtype) -> str:
+    """Write arithmetic on integers, which numba does with 64 bits, as what is of their own type."""
+    return f"np.{dtype.name}({text})" if dtype.kind == "i" and dtype.itemsize < 8 else text
 
 
 def _cast(text: str, dtype: np.dtype, old: np.dtype | None = None) -> str:
@@ -273,9 +296,15 @@ def _whole(op: str, a: int, b: int) -> int:
     return {"add": a + b, "sub": a - b, "mul": a * b}[op]
 
 
-def _read(roots: list[Node]) -> tuple[set[int], dict[int, int]]:
-    """Return the serials of nodes that several others read and that are worth keeping, and the work for each node."""
+def _read(roots: list[Node]) -> tuple[set[int], dict[int, int], dict[int, tuple[int, int]]]:
+    """Return what is known of nodes by their serials.
+
+    Returns:
+        Those that several others read and that are worth keeping; the work for each; the columns of what is sorted that
+        are read.
+    """
     readers: Counter[int] = Counter()
+    wanted: dict[int, tuple[int, int]] = {}
     work: dict[int, int] = {}
     held: dict[int, Node] = {}
 
@@ -285,10 +314,20 @@ def _read(roots: list[Node]) -> tuple[set[int], dict[int, int]]:
             below = [visit(arg) for arg in node.args]
             for serial in {arg.serial for arg in node.args}:
                 readers[serial] += 1
+            for arg in node.args:
+                if arg.op == "sort":
+                    first, last = 0, arg.shape[-1]
+                    if node.op == "slice":
+                        first, last = node.attr[0][-1], node.attr[0][-1] + node.attr[1][-1] * (node.shape[-1] - 1) + 1
+                    low, high = wanted.get(arg.serial, (first, last))
+                    wanted[arg.serial] = min(first, low), max(last, high)
+            if node.op in ("gather", "along") and node.shape:  # indices are worked out in a loop without look-ups
+                readers[node.args[1].serial] += 1
             apart = node.op in ("input", "table", "sort") or not node.shape  # numbers are worked out before loops
             work[node.serial] = 0 if apart else sum(below) + (node.op in _COMPUTED) + KEPT * (node.op == "call")
         return work[node.serial]
 
     for root in roots:
         visit(root)
-    return {serial for serial, count in readers.items() if count > 1 and work[serial] >= KEPT}, work
+    shared = {serial for serial, count in readers.items() if count > 1 and work[serial] >= KEPT}
+    return shared, work, wanted

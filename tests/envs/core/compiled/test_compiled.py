@@ -13,7 +13,7 @@ from gymnasium.error import ResetNeeded
 from theorybench.envs.core.checks import compiled as checks
 from theorybench.envs.core.checks.compiled import check_compiled
 from theorybench.envs.core.compiled import program, stepping
-from theorybench.envs.core.compiled.graph import Graph, Untraceable
+from theorybench.envs.core.compiled.graph import FAR, Graph, Untraceable
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.environments.metering import Meter
 from theorybench.envs.core.errors import BudgetExhausted, CheckFailed, ConfigurationError, ParameterError
@@ -104,8 +104,24 @@ def test_large_tables_are_read_in_smaller_types_that_hold_them_exactly():
         (np.array([np.nan] * 2000), np.float64),
     ):
         graph.table(table)
-        packed = graph.packed(len(graph.tables) - 1)
-        assert packed.dtype == kind and np.array_equal(packed, table, equal_nan=table.dtype.kind == "f")
+        packed, values = graph.packed(len(graph.tables) - 1)
+        assert (
+            values is None and packed.dtype == kind and np.array_equal(packed, table, equal_nan=table.dtype.kind == "f")
+        )
+
+
+def test_very_large_tables_of_few_floats_are_read_by_their_places():
+    few = np.array([0.1, -0.0, np.nan, np.inf, 0.0])
+    tables = few[np.arange(FAR) % 5], np.arange(FAR) % 200 / 3, few[np.arange(FAR) % 4]
+    graph = Graph()
+    for table in tables:
+        graph.table(table)
+    graph.searched.add(2)
+    codes, values = graph.packed(0)
+    assert graph.coded == [0] and codes.dtype == np.int8 and values[codes].tobytes() == tables[0].tobytes()
+    assert np.array_equal(graph.packed(1)[0], tables[1]) and np.array_equal(
+        graph.packed(2)[0], tables[2], equal_nan=True
+    )
 
 
 def test_what_takes_long_to_compile_is_left_to_numpy(monkeypatch):

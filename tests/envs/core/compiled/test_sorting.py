@@ -1,33 +1,48 @@
-"""Functions that sort a few elements sort them, whatever they are."""
+"""Rows of integers are sorted, whatever they are, by the Python function and by what numba makes of it."""
 
 import numpy as np
 import pytest
 
-from theorybench.envs.core.compiled.fused.sorting import NETWORK, network, sorting
+numba = pytest.importorskip("numba")
+
+from theorybench.envs.core.compiled.fused.sorting import NETWORK, network, network_for, sort_beside  # noqa: E402
+from theorybench.envs.core.compiled.fused.values import ROWS  # noqa: E402
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 6, 8, 11, 16, 36, NETWORK, NETWORK + 1])
-def test_elements_are_sorted_and_others_left_alone(width):
-    names = {"np": np, "njit": lambda function: function}
-    exec(sorting(width), names)
-    rng = np.random.default_rng(width)
-    for dtype in (np.int64, np.int8):
-        for high in (2, 100):
-            array = rng.integers(-high, high, size=width + 3).astype(dtype)
-            expected = np.concatenate([array[:2], np.sort(array[2:-1]), array[-1:]])
-            names[f"sort_{width}"](array, 2)
-            assert array.tolist() == expected.tolist()
+def test_comparisons_of_a_network_sort(width):
+    for high in (2, 100):
+        held = np.random.default_rng(width).integers(-high, high, size=width).tolist()
+        expected = sorted(held)
+        for i, j in network(width):
+            held[i], held[j] = min(held[i], held[j]), max(held[i], held[j])
+        assert held == expected
 
 
-def test_networks_compile_for_every_integer_type():
-    numba = pytest.importorskip("numba")
-    names = {"njit": numba.njit}
-    exec(sorting(16), names)
-    for dtype in (np.int8, np.int32, np.int64):
-        array = np.random.default_rng(0).permutation(16).astype(dtype)
-        names["sort_16"](array, 0)
-        assert array.tolist() == list(range(16))
+@pytest.mark.parametrize(
+    "width, first, last, dtype",
+    [(1, 0, 1, np.int64), (5, 0, 5, np.int32), (16, 3, 9, np.int8), (9, 8, 9, np.int64), (65, 0, 65, np.int64)],
+)
+def test_rows_that_stand_side_by_side_are_sorted_and_nothing_else(width, first, last, dtype):
+    assert (width > NETWORK) == (width == 65)
+    stride = 2 * ROWS
+
+    def python(array, count):
+        sort_beside(array, width, first, last, 3, stride, count)
+
+    compiled = numba.njit(python)
+    for count in (0, 1, 7, 16, 19):
+        high = min(100, np.iinfo(dtype).max)
+        array = np.random.default_rng(count).integers(-high, high, size=3 + width * stride + 5).astype(dtype)
+        expected = np.sort(array[3:-5].reshape(width, stride)[:, :count], axis=0)[first:last]
+        ends = array[:3].tolist() + array[-5:].tolist()
+        for function in (python, compiled):
+            written = array.copy()
+            function(written, count)
+            assert np.array_equal(written[3:-5].reshape(width, stride)[first:last, :count], expected)
+            assert written[:3].tolist() + written[-5:].tolist() == ends
 
 
-def test_networks_are_as_short_as_batchers():
+def test_networks_are_as_short_as_batchers_and_shorter_where_less_is_asked_for():
     assert [len(list(network(width))) for width in (1, 2, 4, 8, 16)] == [0, 1, 5, 19, 63]
+    assert len(network_for(16, 0, 16)) == 63 and len(network_for(16, 0, 1)) == 15

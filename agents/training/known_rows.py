@@ -1,0 +1,53 @@
+"""What a fixed policy says where a table has a row for each observation: asked once for each row."""
+
+from typing import Self
+
+import numpy as np
+
+from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax, SoftmaxClass
+from theorybench.envs.core.policy import Policy, checked_probs
+
+#: Numbers of the largest table that is kept.
+_LARGEST = 2**20
+
+
+class KnownRows:
+    """The probabilities of a fixed policy, and their logarithms, at the rows of a view that have been seen.
+
+    Args:
+        softmax: a class whose rows are whole observations.
+        policy: that does not change.
+    """
+
+    def __init__(self, softmax: RowSoftmax, policy: Policy) -> None:
+        self._index, self._policy = softmax.view.index, policy
+        self._table = np.ones((softmax.view.rows, softmax.setting.num_actions))
+        self._logs, self._known = np.zeros_like(self._table), np.zeros(len(self._table), np.bool_)
+
+    @classmethod
+    def of(cls, softmax: SoftmaxClass, policy: Policy) -> Self | None:
+        """Return those of a policy class, or None where rows are no whole observations, or are too many."""
+        if not isinstance(softmax, RowSoftmax) or softmax.view.rows * softmax.setting.num_actions > _LARGEST:
+            return None
+        whole = softmax.view.name == "prefix" or (softmax.view.name == "prompt" and softmax.setting.horizon == 1)
+        return cls(softmax, policy) if whole else None
+
+    def probs(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return a table (rows, A), and the row of each observation (m, tokens), int64 (m,)."""
+        rows = self._index(observations)
+        self._ask(observations, rows)
+        return self._table, rows
+
+    def log_probs(self, observations: np.ndarray, actions: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return the log-probabilities of actions (m,) or (m, 2), shaped likewise, at observations of these rows."""
+        self._ask(observations, rows)
+        first = rows * self._table.shape[1]
+        return self._logs.ravel().take((first if actions.ndim == 1 else first[:, None]) + actions)
+
+    def _ask(self, observations: np.ndarray, rows: np.ndarray) -> None:
+        known = self._known.take(rows)
+        if known.all():
+            return
+        new, first = np.unique(rows[~known], return_index=True)
+        probs = checked_probs(self._policy, observations[~known][first], self._table.shape[1])
+        self._table[new], self._logs[new], self._known[new] = probs, np.log(np.maximum(probs, SMALLEST)), True
