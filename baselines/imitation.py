@@ -69,8 +69,8 @@ class Imitation(GradientAgent):
         rows = np.zeros((*played.taken.shape, trainer.setting.num_actions))
         rows[played.taken] = checked_probs(optimum, played.observations[played.taken], rows.shape[-1])
         data = trainer.samples(played)
-        told = torch.from_numpy(rows).reshape(*data.taken.shape, -1) * data.legal
-        return data._replace(actions=torch.arange(rows.shape[-1]).expand(told.shape), values=told)
+        told = torch.from_numpy(rows).to(trainer.device).reshape(*data.taken.shape, -1) * data.legal
+        return data._replace(actions=torch.arange(rows.shape[-1], device=told.device).expand(told.shape), values=told)
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Mean cross-entropy of the answers."""

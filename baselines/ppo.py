@@ -76,7 +76,7 @@ class PPO(GradientAgent):
         while trainer.remaining >= self.episodes_per_update:
             episodes = trainer.collect(self.episodes_per_update)
             data = trainer.samples(episodes)
-            values = critic.values(data) if process is None else process.values(episodes)
+            values = critic.values(data) if process is None else process.values(episodes).to(trainer.device)
             advantages = self.advantages(data, values)
             data = data._replace(values=advantages, returns=advantages + values)
             for _ in range(self.epochs):

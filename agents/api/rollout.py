@@ -78,7 +78,10 @@ def rollout(
 ) -> Episodes:
     """Roll out whole episodes of a policy in vector environments of TheoryBench.
 
-    Begins new episodes in the environments, so reset them before stepping them yourself again.
+    Begins new episodes in the environments, so reset them before stepping them yourself again. Those of the torch back
+    end are played on their device: a policy with `tensor_probs`, as networks have, is asked there and nothing waits for
+    the host within a wave; any other is asked through the host. Actions are drawn by the same numbers as in NumPy where
+    all episodes are of one length.
 
     Args:
         envs: vector environments (`gym.make_vec("TheoryBench/...")`), possibly wrapped; never reset ones are seeded
@@ -96,7 +99,8 @@ def rollout(
 
     Raises:
         AgentError: foreign environments.
-        ParameterError: the number of episodes is not a positive multiple of the group size.
+        ParameterError: the number of episodes is no positive multiple of the group size, or the back end is torch and
+            the setting's dynamics look at data.
         OptionError: prompts of the wrong number or range, a stage or a hint that the setting does not have.
         PolicyError: the policy's rows are not probability distributions.
         BudgetExhausted: a budget is attached and has fewer episodes left than the next wave begins.
@@ -118,6 +122,11 @@ def rollout(
         prompts = np.repeat(prompts.astype(np.int64), group_size)
     if not batch.seeded:
         batch.seed(int(rng.integers(2**63)))
+    if batch.device is not None:
+        from theorybench.agents.api.tensor_rollout import tensor_sampler  # torch takes a second to import
+
+        prepare = tensor_sampler(batch, policy, rng)
+        return collect(batch, prepare, episodes, prompts=prompts, stage=stage, hint=hint)
     return collect(batch, sampler(batch, policy, rng), episodes, prompts=prompts, stage=stage, hint=hint)
 
 
@@ -163,7 +172,7 @@ def sample(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None = No
 
 def collect(
     batch: Batch,
-    choose: Choose,
+    choose: Any,
     episodes: int,
     *,
     prompts: np.ndarray | None = None,
@@ -175,8 +184,8 @@ def collect(
     """Play whole episodes in waves, as many at a time as there are environments.
 
     Args:
-        batch: the engine; NumPy only.
-        choose: picks actions.
+        batch: the engine.
+        choose: picks actions: a `Choose`, or where the engine is torch's a `Prepare` of `tensor_rollout`.
         episodes: number for each run.
         prompts: int64 (runs * episodes,), or None.
         stage: of the ladder, one for all or int64 (runs * episodes,), or None to leave it as it is.
@@ -199,7 +208,12 @@ def collect(
     parts = []
     for numbers, options in waves(batch, episodes, **asked):
         batch.reset(options)
-        parts.append(_wave(batch, choose, numbers, options.rows))
+        if batch.device is None:
+            parts.append(_wave(batch, choose, numbers, options.rows))
+        else:
+            from theorybench.agents.api.tensor_rollout import play  # torch takes a second to import
+
+            parts.append(Episodes(**play(batch, choose, numbers, options.rows)))
     if len(parts) == 1:
         return parts[0]
     fields = [field.name for field in dataclasses.fields(Episodes) if field.name != "action_mask"]
@@ -230,8 +244,6 @@ def waves(
     Yields:
         Numbers of the episodes of a wave, int64 (m,), and the reset that begins them, whose `rows` they have.
     """
-    if batch.device is not None:
-        raise ParameterError("backend", "torch", "'numpy' for rollouts", "Make the environments without backend.")
     asked = {"stage": stage, "hint": hint}
     each = {name: value for name, value in asked.items() if isinstance(value, np.ndarray)}
     held = batch.options({name: v for name, v in asked.items() if v is not None and name not in each})

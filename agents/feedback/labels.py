@@ -74,8 +74,8 @@ def merged(trainer: Trainer, episodes: Episodes, counts: Sequence[float]) -> Sam
     shown = np.zeros(runs * cells, np.int64)  # an episode of each row; any for those that were not seen
     shown[rows] = np.arange(each)
     number = np.bincount(rows.ravel(), minlength=runs * cells).reshape(runs, cells, 1)
-    picked = data.pick(torch.from_numpy(shown.reshape(runs, cells)))
-    return picked._replace(values=torch.from_numpy(number * np.array(counts)))
+    picked = data.pick(torch.from_numpy(shown.reshape(runs, cells)).to(trainer.device))
+    return picked._replace(values=torch.from_numpy(number * np.array(counts)).to(trainer.device))
 
 
 def _cells(trainer: Trainer, episodes: int) -> int | None:

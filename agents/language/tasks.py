@@ -37,6 +37,8 @@ class LanguageTask:
 
     def __init__(self, envs: Any, seed: int) -> None:
         self._batch: Batch = batch_of(envs)
+        if self._batch.device is not None:
+            raise ParameterError("backend", "torch", "'numpy' for language tasks", "Make the environments without it.")
         self.setting = self._batch.setting
         self.vocabulary = Vocabulary(self.setting)
         self._batch.seed(seed)

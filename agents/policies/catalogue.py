@@ -115,6 +115,13 @@ class PolicyOptions:
         0, 0, 64, "looped: layers of a transformer before the look-ups", search=(), only=("policy", "looped")
     )
     order: int = integer(2, 1, 5, "kgram: tokens of the contexts that are matched", search=(), only=("policy", "kgram"))
+    device: str = choice(
+        "cpu",
+        ("cpu", "cuda"),
+        "networks but language models: where they play and are trained, with other last bits on another one",
+        search=(),
+        only=("device", "cuda"),
+    )
     size: str = choice("tiny", tuple(SIZES), "llama, qwen, gpt2: of the model, 50 thousand to 5 million weights")
 
     def build(self, setting: Setting) -> SoftmaxClass:

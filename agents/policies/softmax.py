@@ -119,7 +119,7 @@ class SoftmaxClass(ABC):
         Returns:
             Probabilities (m, A) and None, or fewer rows and the row of each observation.
         """
-        encoded = torch.from_numpy(self.encode(observed))
+        parameters, encoded = parameters.cpu(), torch.from_numpy(self.encode(observed))
         if self.mapped and len(parameters) > 1:
             logits = self._logits_of_runs(parameters, encoded, run)
         else:

@@ -19,12 +19,17 @@ class Critic:
         softmax: the policy class, whose encoded observations it reads.
         keys: int64 (R,), of the runs.
         learning_rate: Adam's step size.
+        device: where its data live.
     """
 
-    def __init__(self, softmax: SoftmaxClass, keys: np.ndarray, learning_rate: float) -> None:
+    def __init__(
+        self, softmax: SoftmaxClass, keys: np.ndarray, learning_rate: float, device: torch.device | None = None
+    ) -> None:
         self.softmax = softmax
         start = np.stack([softmax.value_start(int(key)) for key in keys])
-        self._optimizer = BatchedOptimizer(start, "adam", learning_rate, float("inf"), mapped=softmax.mapped)
+        self._optimizer = BatchedOptimizer(
+            start, "adam", learning_rate, float("inf"), mapped=softmax.mapped, device=device
+        )
 
     def _of_one(self, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
         return self.softmax.values(parameters, data.encoded) * data.taken

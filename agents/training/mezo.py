@@ -44,6 +44,7 @@ class Mezo(Descent):
         perturbation: eps, > 0.
         directions: n.
         mapped: as for `Descent`.
+        device: likewise; the directions of one device are not those of another.
     """
 
     def __init__(
@@ -56,8 +57,9 @@ class Mezo(Descent):
         perturbation: float,
         directions: int = 1,
         mapped: bool = True,
+        device: torch.device | None = None,
     ) -> None:
-        super().__init__(start, mapped=mapped)
+        super().__init__(start, mapped=mapped, device=device)
         self._keys, self._steps = keys, -1
         self._learning_rate, self._max_slope = learning_rate, max_slope
         self.perturbation, self.directions = perturbation, directions

@@ -22,13 +22,14 @@ class Descent(ABC):
     Args:
         start: floating (R, ...).
         mapped: whether losses can be mapped over the runs; else they are computed one after another.
+        device: where parameters live; None for the CPU.
 
     Attributes:
         parameters: tensor (R, ...) of the type of `start`.
     """
 
-    def __init__(self, start: np.ndarray, *, mapped: bool = True) -> None:
-        self.parameters = torch.from_numpy(np.array(start))
+    def __init__(self, start: np.ndarray, *, mapped: bool = True, device: torch.device | None = None) -> None:
+        self.parameters = torch.from_numpy(np.array(start)).to(device)
         self._mapped = mapped
         self._data: Samples | None = None  # that `each` saw last
         self._parts: list[Samples] = []  # of its runs: several steps may be taken on the same data
@@ -61,12 +62,20 @@ class BatchedOptimizer(Descent):
         learning_rate: step size.
         max_norm: clip each run's gradient to this norm; infinity for none.
         mapped: as for `Descent`.
+        device: likewise.
     """
 
     def __init__(
-        self, start: np.ndarray, optimizer: str, learning_rate: float, max_norm: float, *, mapped: bool = True
+        self,
+        start: np.ndarray,
+        optimizer: str,
+        learning_rate: float,
+        max_norm: float,
+        *,
+        mapped: bool = True,
+        device: torch.device | None = None,
     ) -> None:
-        super().__init__(start, mapped=mapped)
+        super().__init__(start, mapped=mapped, device=device)
         self.parameters.requires_grad_()
         self._stock = OPTIMIZERS[optimizer]([self.parameters], lr=learning_rate, foreach=False)  # of one tensor
         self._learning_rate, self._max_norm = learning_rate, max_norm

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 
@@ -42,7 +43,7 @@ class Samples(NamedTuple):
     def pick(self, index: torch.Tensor) -> "Samples":
         """Return some episodes of each run, int64 (R, M) numbers; fields have the leading axis of runs."""
         runs, each = self.rewards.shape[:2]
-        rows = (index + each * torch.arange(runs)[:, None]).flatten()
+        rows = (index + each * torch.arange(runs, device=index.device)[:, None]).flatten()
 
         def part(field: torch.Tensor) -> torch.Tensor:
             if not any(field.stride()):  # a view of one number stays one
@@ -60,3 +61,12 @@ class Samples(NamedTuple):
         pairs = self.actions.ndim - self.taken.ndim
         ratio = (self.sampled - self.reference).flatten(2).sum(2) / (1 + pairs)
         return {"reward": self.rewards.mean(1), "length": self.taken.sum(2).mean(1), "log_ratio": ratio.mean(1)}
+
+
+def padded(values: np.ndarray, taken: np.ndarray) -> torch.Tensor:
+    """Return values (m, ...) of steps that were taken at their places among all, bool (E, T): (E, T, ...), else 0."""
+    if len(values) == taken.size:
+        return torch.from_numpy(np.ascontiguousarray(values).reshape(*taken.shape, *values.shape[1:]))
+    filled = np.zeros((*taken.shape, *values.shape[1:]), values.dtype)
+    filled[taken] = values
+    return torch.from_numpy(filled)

@@ -18,13 +18,15 @@ from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget, batch_of, least_remaining
 from theorybench.agents.api.rollout import Episodes, collect, sample
 from theorybench.agents.policies.catalogue import PolicyOptions
+from theorybench.agents.policies.networks.base import NetworkSoftmax
+from theorybench.agents.policies.on_device import DeviceData, placed
 from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax
 from theorybench.agents.training.critic import Critic
 from theorybench.agents.training.known_rows import KnownRows
 from theorybench.agents.training.log_probs import log_probs, of_fixed
 from theorybench.agents.training.mezo import Mezo
 from theorybench.agents.training.optimizer import BatchedOptimizer, Descent, Function
-from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.samples import Samples, padded
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
 from theorybench.envs.core.streams import PROMPT_LIMIT, absorb, combine, mixed, root_key, uniforms
@@ -85,15 +87,18 @@ class Trainer:
     def __init__(
         self, envs: Any, budgets: Sequence[Budget], seeds: Sequence[int], logs: Sequence[Log], options: TrainerOptions
     ) -> None:
-        self._envs, self._batch = envs.unwrapped, batch_of(envs)
-        self.setting = self._batch.setting
+        self._envs, self.setting = envs.unwrapped, batch_of(envs).setting
+        self.softmax = options.build(self.setting)
+        self._batch = placed(batch_of(envs), options.device, self.softmax)
         self.runs, self._budgets, self._logs = len(seeds), budgets, logs
         self._batch.seed(list(seeds) if self.runs > 1 else seeds[0])
         self._keys = np.array([root_key(s, "trainer", self.setting.fingerprint) for s in seeds], np.int64)
         self._mixed = mixed(self._keys)
         self._draws, self._left = 0, 1.0
-        self.softmax = options.build(self.setting)
         self.reference = SettingPolicy(self.setting, "reference")
+        self._on_device: DeviceData | None = None
+        if isinstance(self.softmax, NetworkSoftmax) and self._batch.device is not None:
+            self._on_device = DeviceData(self._batch, self.softmax, self.reference)
         self._known = KnownRows.of(self.softmax, self.reference)
         first = self.softmax.starts(self._keys)
         self._anchored, self._decays = options.anchored, options.decay == "linear"
@@ -101,11 +106,17 @@ class Trainer:
 
     def make_optimizer(self, first: np.ndarray, options: TrainerOptions) -> Descent:
         """Return the optimiser that options name, beginning at parameters (R, ...)."""
-        rate, norm, mapped = options.learning_rate, options.max_gradient_norm, self.softmax.mapped
+        rate, norm = options.learning_rate, options.max_gradient_norm
+        place: Any = {"mapped": self.softmax.mapped, "device": self.device}
         if options.optimizer != "mezo":
-            return BatchedOptimizer(first, options.optimizer, rate, norm, mapped=mapped)
+            return BatchedOptimizer(first, options.optimizer, rate, norm, **place)
         keys, far = combine(self._keys, np.full(self.runs, DIRECTIONS)), options.perturbation * self.softmax.unit
-        return Mezo(first, keys, rate, norm, perturbation=far, directions=options.directions, mapped=mapped)
+        return Mezo(first, keys, rate, norm, perturbation=far, directions=options.directions, **place)
+
+    @property
+    def device(self) -> torch.device:
+        """Where parameters and data live."""
+        return torch.device("cpu") if self._on_device is None else self._on_device.device
 
     @property
     def parameters(self) -> torch.Tensor:
@@ -174,8 +185,11 @@ class Trainer:
         pairs = 2 if self._batch.pairs else 1
         drawn = self.uniforms(episodes * self.setting.horizon * pairs) if uniforms is None else uniforms
         drawn = drawn.reshape(self.runs * episodes, self.setting.horizon, pairs)
-        read = self.softmax.reader(self.parameters.detach())
         given = None if given is None else given.reshape(-1, 2)
+        if self._on_device is not None:
+            prepare = self._on_device.prepare(self.parameters.detach(), drawn, policy, given)
+            return collect(self._batch, prepare, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs)
+        read = self.softmax.reader(self.parameters.detach())
 
         def choose(
             observed: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
@@ -217,52 +231,50 @@ class Trainer:
             values: float64 (R * N,), one for each episode, or None for zeros.
         """
         total, horizon = episodes.observations.shape[:2]
-        taken = episodes.taken
-        whole = bool(taken.all())  # then nothing is padding, and arrays are only shaped anew
-        flat, actions = (
-            array.reshape(total * horizon, *array.shape[2:]) if whole else array[taken]
-            for array in (episodes.observations, episodes.actions)
-        )
-        seen = self.softmax.encode(flat)
-        logs = self._reference_log_probs(flat, actions, seen)
-
-        def padded(array: np.ndarray) -> np.ndarray:
-            if whole:
-                return array.reshape(total, horizon, *array.shape[1:])
-            filled = np.zeros((total, horizon, *array.shape[1:]), array.dtype)
-            filled[taken] = array
-            return filled
-
+        taken, device = episodes.taken, self.device
+        encoded, reference = self._read(episodes) if self._on_device is None else self._on_device.read(episodes)
         lead = (self.runs, total // self.runs)
-        nothing = torch.zeros((), dtype=torch.float64)
+        nothing = torch.zeros((), dtype=torch.float64, device=device)
 
         def by_run(array: np.ndarray) -> torch.Tensor:
-            return torch.from_numpy(np.ascontiguousarray(array).reshape(*lead, *array.shape[1:]))
+            return torch.from_numpy(np.ascontiguousarray(array).reshape(*lead, *array.shape[1:])).to(device)
 
         if episodes.action_mask.strides == (0, 0, 0):  # a view of one element
-            legal = torch.ones((), dtype=torch.bool).expand(*lead, horizon, self.setting.num_actions)
+            every = torch.ones((), dtype=torch.bool, device=device)
+            legal = every.expand(*lead, horizon, self.setting.num_actions)
         else:
             legal = by_run(episodes.action_mask)
         return Samples(
-            encoded=by_run(padded(seen)),
+            encoded=encoded.unflatten(0, lead),
             actions=by_run(episodes.actions),
             legal=legal,
             taken=by_run(taken.astype(np.float64)),
             sampled=by_run(episodes.log_probs),
-            reference=by_run(padded(logs)),
+            reference=reference.unflatten(0, lead),
             rewards=by_run(episodes.rewards),
             values=nothing.expand(*lead) if values is None else by_run(values),
             returns=nothing.expand(*lead, horizon),
             anchor=nothing.expand(*lead, *episodes.actions.shape[1:]),
         )
 
+    def _read(self, episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return what the policy class encodes of observations, (E, T, ...), and ln pi_ref of actions, 0 in padding."""
+        taken = episodes.taken
+        whole = bool(taken.all())  # then nothing is padding, and arrays are only shaped anew
+        flat, actions = (
+            array.reshape(taken.size, *array.shape[2:]) if whole else array[taken]
+            for array in (episodes.observations, episodes.actions)
+        )
+        seen = self.softmax.encode(flat)
+        return padded(seen, taken), padded(self._reference_log_probs(flat, actions, seen), taken)
+
     def minibatches(self, data: Samples, count: int, group_size: int = 1) -> Iterator[Samples]:
         """Split each run's groups of episodes at random into `count` parts of equal size; an even split omits none."""
         if count == 1:
             yield data
             return
-        groups, members = data.rewards.shape[1] // group_size, torch.arange(group_size)
-        order = torch.from_numpy(self.uniforms(groups).argsort(axis=1))
+        groups, members = data.rewards.shape[1] // group_size, torch.arange(group_size, device=self.device)
+        order = torch.from_numpy(self.uniforms(groups).argsort(axis=1)).to(self.device)
         for part in order[:, : groups - groups % count].chunk(count, dim=1):
             yield data.pick((part[:, :, None] * group_size + members).flatten(1))
 
@@ -367,7 +379,7 @@ class Trainer:
 
     def critic(self, learning_rate: float) -> Critic:
         """Make a critic of every run, 0 everywhere at the start."""
-        return Critic(self.softmax, combine(self._keys, np.full(self.runs, CRITIC)), learning_rate)
+        return Critic(self.softmax, combine(self._keys, np.full(self.runs, CRITIC)), learning_rate, self.device)
 
     def report(self, data: Samples | None = None, **scalars: Any) -> None:
         """Log the policies of the runs whose next fraction of the budget has been passed.
@@ -385,4 +397,4 @@ class Trainer:
 
     def policies(self, runs: Sequence[int]) -> list[Policy]:
         """Return the current policies of some runs."""
-        return self.softmax.snapshots(self.parameters.detach().numpy()[list(runs)])
+        return self.softmax.snapshots(self.parameters.detach().cpu().numpy()[list(runs)])

@@ -38,6 +38,21 @@ def backend_namespace(backend: str, device: str) -> tuple[Any, Any]:
     return torch_namespace, resolved
 
 
+def refuse_later(wrong: Any) -> bool:
+    """Stop a device where anything of a torch bool array is True, without waiting for it: its next answer is an error.
+
+    Returns:
+        False: nothing is known yet.
+
+    Raises:
+        RuntimeError: on the CPU, at once.
+    """
+    import torch
+
+    torch._assert_async(~wrong.any(), "an action is not in the action space")
+    return False
+
+
 def backend_of(xp: Any) -> str:
     """Return the name of a namespace that `backend_namespace` gave: it goes through pickles, the module does not."""
     return "numpy" if xp is np else "torch"

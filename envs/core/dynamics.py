@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from theorybench.envs.core.arrays import smallest_integer
+from theorybench.envs.core.arrays import namespace, smallest_integer
 from theorybench.envs.core.errors import OptionError, ParameterError
 from theorybench.envs.core.streams import PROMPT_LIMIT, Stream, root_key
 from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE, validate_fields
@@ -207,8 +207,13 @@ class Dynamics(ABC):
     # Policies that are public.
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """The base model pi_ref: observations (n, tokens) to float64 (n, num_actions); uniform unless overridden."""
-        return np.full((len(observations), self.num_actions), 1.0 / self.num_actions)
+        """The base model pi_ref: observations (n, tokens) to float64 (n, num_actions); uniform unless overridden.
+
+        Written with `namespace(observations)` it also reads tensors: see `agents/policies/tensors.py`.
+        """
+        xp, shape = namespace(observations), (len(observations), self.num_actions)
+        probs: np.ndarray = xp.full(shape, 1.0 / self.num_actions, dtype=xp.float64, device=observations.device)
+        return probs
 
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:
         """Where agents start and what offline data is drawn from; the reference unless overridden."""

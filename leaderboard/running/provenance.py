@@ -84,8 +84,15 @@ def warm_up() -> None:
     optimizer.step()
 
 
-@functools.cache
 def hardware() -> str:
+    """Return processor, number of cores and system, in words, and the accelerator where this process has used one."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)  # torch takes a second to import
+    used = f", {cuda.get_device_name()}" if cuda is not None and cuda.is_initialized() else ""
+    return processor() + used
+
+
+@functools.cache
+def processor() -> str:
     """Return processor, number of cores and system, in words."""
     model = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, StopIteration):

@@ -17,6 +17,7 @@ FOLDER = Path(baselines.__path__[0])
 #: What the sources of the old digests gave: probabilities of what the reference sees, along a fixed direction.
 PAST = {
     ("ppo[kl=0.1]", "TheoryBench/TreeMarkovChain-v0"): -2.026459243189614,
+    ("imitation[policy=mlp]", "TheoryBench/KeyRecall-v0"): -0.08747222971853691,
     ("rlvr[kl=0.3]", "TheoryBench/TreeMarkovChain-v0"): -1.9194014141819438,
     ("adaptive-curriculum", "TheoryBench/Semiautomaton-v0"): 6.826451795491279,
     ("curriculum-rlvr", "TheoryBench/Semiautomaton-v0"): 1.032505090432807,

@@ -132,8 +132,19 @@ pytestmark = pytest.mark.slow
         ),
         (
             "device.py",
-            ["--device", "cpu", "--n", "64", "--steps", "2", "--repeats", "1"],
-            [f"{name:20}eager " for name in ("TreeMarkovChain", "ReasoningTree", "Parity")],
+            ["--device", "cpu", "--n", "64", "--steps", "2", "--repeats", "1", "--updates", "1", "--episodes", "64"],
+            [
+                *(
+                    f"{name:20}{form} "
+                    for name in ("TreeMarkovChain", "ReasoningTree", "Parity")
+                    for form in ("step", "eager")
+                ),
+                *(
+                    f"grpo[policy={name}] ".ljust(27) + place
+                    for name in ("mlp", "transformer")
+                    for place in ("numpy", "torch")
+                ),
+            ],
         ),
         (
             "learners.py",

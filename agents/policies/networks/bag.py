@@ -77,7 +77,7 @@ class Bag(ContextNetwork):
             split_heads(x @ own[name], self.heads)
             for name, x in (("query", question), ("key", embedded), ("value", embedded))
         )
-        bag = (torch.arange(text.shape[1]) < answers[:, :, None] - 1) & (text != 0)[:, None]
+        bag = (torch.arange(text.shape[1], device=text.device) < answers[:, :, None] - 1) & (text != 0)[:, None]
         alpha = recall(query @ key.transpose(-1, -2) / self.size, bag)
         if notes is not None:
             notes.append(("recall", self.marked(alpha)))

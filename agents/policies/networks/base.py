@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from theorybench.agents.policies.softmax import SMALLEST, SoftmaxClass, log_probs_of
+from theorybench.agents.policies.tensors import OnDevice
 from theorybench.envs.core.arrays import distinct_rows
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import Policy, SettingPolicy
@@ -23,6 +24,8 @@ from theorybench.envs.core.setting import Setting
 WINDOW = 32
 #: Observations that are passed through a network at a time, to bound memory.
 PART = 2**11
+#: The same on a device.
+TENSOR_PART = 2**14
 
 
 class Network(ABC):
@@ -41,8 +44,8 @@ class Network(ABC):
         """Return weights with which it is 0 everywhere, the others random by the run's key, float64 (weights,)."""
 
     @abstractmethod
-    def see(self, observations: np.ndarray) -> np.ndarray:
-        """Return what the network is given of observations (n, tokens), float64 (n, numbers)."""
+    def see(self, observations: Any) -> Any:
+        """Return what the network is given of observations (n, tokens), float64 (n, numbers); of NumPy or torch."""
 
     @abstractmethod
     def __call__(self, weights: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
@@ -73,6 +76,7 @@ class NetworkPolicy(SettingPolicy):
         super().__init__(setting, kind)
         self.depends_on = "prefix"
         self.sizes, self.weights = sizes, weights
+        self._held: tuple[OnDevice, torch.Tensor, Network] | None = None  # of the device that was asked last
 
     @property
     def network(self) -> Network:
@@ -88,6 +92,24 @@ class NetworkPolicy(SettingPolicy):
             part = slice(start, start + PART)
             added[part] = network(weights, torch.from_numpy(network.see(distinct[part]))).numpy()
         return softmax(np.log(np.maximum(super().probs(observations), SMALLEST)) + added[rows])
+
+    def tensor_probs(self, observations: torch.Tensor) -> torch.Tensor:
+        """Return the same on the device of a tensor (n, tokens), up to rounding, without waiting for the host.
+
+        The policy that is re-weighted is asked there where it can be, see `OnDevice`.
+        """
+        device = observations.device
+        if self._held is None or self._held[1].device != device:
+            start = OnDevice(SettingPolicy(self.setting, self.kind), self.setting.num_actions)
+            self._held = start, torch.from_numpy(self.weights).to(device), self.network
+        start, weights, network = self._held
+        logs = start.log_probs(observations)
+        parts = zip(observations.split(TENSOR_PART), logs.split(TENSOR_PART), strict=True)
+        return torch.cat([torch.softmax(own + network(weights, network.see(part)), dim=1) for part, own in parts])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles hold: nothing of a device."""
+        return self.__dict__ | {"_held": None}
 
 
 class NetworkSoftmax(SoftmaxClass):
@@ -110,11 +132,34 @@ class NetworkSoftmax(SoftmaxClass):
         self.network = network_class(setting, outputs=setting.num_actions, **sizes)
         self.critic = network_class(setting, outputs=1, **sizes)
         self.mapped = self.network.mapped
+        self._started = OnDevice(self.origin, setting.num_actions)
 
     def encode(self, observations: np.ndarray) -> np.ndarray:
         """Return the network's input and ln pi_start, float64 (n, numbers + num_actions)."""
         logs = log_probs_of(self.origin, observations, self.setting.num_actions)
         return np.concatenate([self.network.see(observations), logs], axis=1)
+
+    def encode_tensors(self, observations: torch.Tensor) -> torch.Tensor:
+        """Return the same of a tensor, on its device."""
+        return torch.cat([self.network.see(observations), self._started.log_probs(observations)], dim=1)
+
+    def tensor_probs(
+        self, parameters: torch.Tensor, observations: torch.Tensor, legal: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Return each run's probabilities on a device, float64 (m, A).
+
+        Args:
+            parameters: (R, weights).
+            observations: (m, tokens), run by run, equally many of each.
+            legal: bool (m, A), or None where all actions are.
+        """
+        encoded = self.encode_tensors(observations).unflatten(0, (len(parameters), -1))
+        if self.mapped and len(parameters) > 1:
+            logits = torch.func.vmap(self.logits)(parameters, encoded)
+        else:
+            logits = torch.stack([self.logits(own, part) for own, part in zip(parameters, encoded, strict=True)])
+        logits = logits.flatten(0, 1)
+        return torch.softmax(logits if legal is None else torch.where(legal, logits, -torch.inf), dim=1)
 
     def start(self, key: int) -> np.ndarray:
         """Random layers, and a last layer of zeros."""

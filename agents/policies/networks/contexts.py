@@ -4,10 +4,13 @@ The prompt's tokens are moved to its end, next to the response, and its padding 
 prompts of the same tokens are the same text.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 
 from theorybench.agents.policies.networks.tokens import Attention, TokenNetwork
+from theorybench.envs.core.arrays import namespace
 
 
 class ContextNetwork(TokenNetwork):
@@ -16,10 +19,11 @@ class ContextNetwork(TokenNetwork):
     A subclass sets `entries` and defines `read`.
     """
 
-    def see(self, observations: np.ndarray) -> np.ndarray:
+    def see(self, observations: Any) -> Any:
         """Return what the network is given, as `TokenNetwork.see`, the prompt's tokens being moved to its end."""
-        prompt, response = np.split(observations, [self.prompt_length], axis=1)
-        return super().see(np.concatenate([np.take_along_axis(prompt, _order(prompt), axis=1), response], axis=1))
+        xp, prompt = namespace(observations), observations[:, : self.prompt_length]
+        moved = xp.take_along_axis(prompt, _order(prompt), axis=1)
+        return super().see(xp.concat([moved, observations[:, self.prompt_length :]], axis=1))
 
     def text(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return the tokens without the mark, int64 (n, places - 1).
@@ -42,9 +46,10 @@ class ContextNetwork(TokenNetwork):
         return seen
 
 
-def _order(prompt: np.ndarray) -> np.ndarray:
+def _order(prompt: Any) -> Any:
     """Return the places of padding and then those of tokens, each in their order, int64 (n, prompt_length)."""
-    return np.argsort(prompt != 0, axis=1, kind="stable")
+    xp = namespace(prompt)
+    return xp.argsort(xp.astype(prompt != 0, xp.int8), axis=1, stable=True)
 
 
 def recall(scores: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:

@@ -63,7 +63,11 @@ class KGram(ContextNetwork):
         contexts = contexts[:, None, :-1]
         squares = inner_products(contexts, contexts, lags) * inner_products(wanted, wanted, lags)
         cosines = inner_products(contexts, wanted, lags) / torch.sqrt(squares)
-        whole = (torch.arange(text.shape[1]) < answers[:, :, None]) & (contexts != 0).all(-1) & (text != 0)[:, None]
+        whole = (
+            (torch.arange(text.shape[1], device=text.device) < answers[:, :, None])
+            & (contexts != 0).all(-1)
+            & (text != 0)[:, None]
+        )
         alpha = recall(torch.exp(own["sharpness"]) * (cosines - 1.0)[:, None], whole)
         if notes is not None:
             notes.append(("match", self.marked(alpha)))

@@ -19,6 +19,8 @@ for tokens is ours:
 5. With `layers_before`, that many layers of the transformer come first: x and s_0 are what they give.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -38,6 +40,7 @@ from theorybench.agents.policies.networks.tokens import (
     square,
 )
 from theorybench.agents.policies.networks.transformer import decode, decoder_entries
+from theorybench.envs.core.arrays import namespace, to_numpy
 from theorybench.envs.core.setting import Setting
 
 #: The last tokens whose distance from the answer is read.
@@ -77,17 +80,25 @@ class Looped(ContextNetwork):
             "last": Weights((width, outputs), width, 0.0),
         }
 
-    def see(self, observations: np.ndarray) -> np.ndarray:
-        """Return tokens, the answer's place behind the mark and the number of loops, float64 (n, tokens + 2)."""
-        given = isinstance(self.loops, int)
-        loops = np.full(len(observations), self.loops) if given else self.setting.thinking(observations)
-        return np.concatenate([super().see(observations), loops[:, None]], axis=1)
+    def see(self, observations: Any) -> Any:
+        """Return tokens, the answer's place behind the mark and the number of loops, float64 (n, tokens + 2).
+
+        The numbers of loops that a setting says are asked on the host, and so is the largest one in `think`.
+        """
+        xp, seen = namespace(observations), super().see(observations)
+        if isinstance(self.loops, int):
+            loops = xp.full((len(seen), 1), self.loops, dtype=xp.float64, device=seen.device)
+        else:
+            said = self.setting.thinking(to_numpy(observations))[:, None]
+            loops = xp.asarray(said, dtype=xp.float64, device=seen.device)
+        return xp.concat([seen, loops], axis=1)
 
     def read(
         self, own: dict[str, torch.Tensor], tokens: torch.Tensor, asked: torch.Tensor, notes: Notes | None = None
     ) -> torch.Tensor:
         """Return (n, steps, outputs)."""
-        return norm(self.think(own, tokens, asked, notes=notes)) @ own["last"]
+        most = self.loops if isinstance(self.loops, int) else None
+        return norm(self.think(own, tokens, asked, notes=notes, most=most)) @ own["last"]
 
     def think(
         self,
@@ -96,18 +107,24 @@ class Looped(ContextNetwork):
         asked: torch.Tensor,
         state: torch.Tensor | None = None,
         notes: Notes | None = None,
+        most: int | None = None,
     ) -> torch.Tensor:
-        """Return the state after the loops that are asked for, (n, steps, width), from `state` on; None: from s_0."""
+        """Return the state after the loops that are asked for, (n, steps, width), from `state` on; None: from s_0.
+
+        The most that are asked for are looked up where they are not given.
+        """
         answers, mark = self.answers(tokens, asked), self.behind(tokens)
         x = decode(own, own["token"][tokens], tokens, self.heads, self.layers_before)
         keys, values = (split_heads(norm(x) @ own[name], self.heads) for name in ("key", "value"))
-        back, place = distances(answers, tokens.shape[1]), torch.arange(tokens.shape[1])
+        back, place = distances(answers, tokens.shape[1]), torch.arange(tokens.shape[1], device=tokens.device)
         seen = (back > 0) & ((tokens != 0) & (place != mark))[:, None]
         back = back - ((place < mark) & (answers[:, :, None] > mark)).long()  # the mark is no step on the way
         lean = torch.nn.functional.pad(own["lean"], (0, 0, 1, 1))[back.clamp(0, NEAR + 1)].permute(0, 3, 1, 2)
         first = at_places(x, answers)
         state = first if state is None else state
-        for loop in range(int(asked[..., 1].max()) if asked.numel() else 0):
+        if most is None:
+            most = int(asked[..., 1].max()) if asked.numel() else 0
+        for loop in range(most):
             queries = split_heads(norm(state) @ own["query"], self.heads)
             alpha = recall(queries @ keys.transpose(-1, -2) / self.size + lean, seen)
             after = first + join_heads(alpha @ values) @ own["join"]

@@ -12,11 +12,13 @@
 """
 
 import itertools
+from typing import Any
 
 import numpy as np
 import torch
 
 from theorybench.agents.policies.networks.base import WINDOW, Network, NetworkPolicy
+from theorybench.envs.core.arrays import namespace
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import uniforms
 
@@ -48,13 +50,13 @@ class Perceptron(Network):
         scales[-1] = 0.0
         return np.repeat(scales, self.counts) * (2.0 * draws - 1.0)
 
-    def see(self, observations: np.ndarray) -> np.ndarray:
+    def see(self, observations: Any) -> Any:
         """Return what the network is given, float64 (n, places + 1): tokens, then the number of response tokens."""
-        response = observations[:, self.prompt_length :]
-        length = np.count_nonzero(response, axis=1)
-        back = length[:, None] - 1 - np.arange(self.places - self.prompt_length)
-        last = np.where(back >= 0, np.take_along_axis(response, np.maximum(back, 0), axis=1), 0)
-        return np.concatenate([observations[:, : self.prompt_length], last, length[:, None]], axis=1, dtype=np.float64)
+        xp, response = namespace(observations), observations[:, self.prompt_length :]
+        length = xp.count_nonzero(response, axis=1)[:, None]
+        back = length - 1 - xp.arange(self.places - self.prompt_length, device=observations.device)
+        last = xp.take_along_axis(response, xp.clip(back, 0, None), axis=1) * (back >= 0)
+        return xp.astype(xp.concat([observations[:, : self.prompt_length], last, length], axis=1), xp.float64)
 
     def __call__(self, weights: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
         """Return (..., outputs) for weights of one run and what is seen (..., places + 1)."""
@@ -69,7 +71,7 @@ class Perceptron(Network):
 
 def _one_hot(numbers: torch.Tensor, count: int, like: torch.Tensor) -> torch.Tensor:
     """Return (..., count) of the type of `like`, all zeros where a number is not in 0..count-1."""
-    return (numbers[..., None] == torch.arange(count)).to(like.dtype)
+    return (numbers[..., None] == torch.arange(count, device=numbers.device)).to(like.dtype)
 
 
 class MLPPolicy(NetworkPolicy):

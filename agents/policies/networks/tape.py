@@ -98,7 +98,7 @@ class Tape(TokenNetwork):
         self, own: dict[str, torch.Tensor], tokens: torch.Tensor, asked: torch.Tensor, notes: Notes | None = None
     ) -> torch.Tensor:
         """Return (n, steps, outputs)."""
-        answers, places = self.answers(tokens, asked), torch.arange(tokens.shape[1])
+        answers, places = self.answers(tokens, asked), torch.arange(tokens.shape[1], device=tokens.device)
         x = own["token"][tokens]
         turned = self.positions(places - self.behind(tokens), x.shape[-1] // self.heads)
         positions = turned.expand(len(x), self.heads, -1, -1)
@@ -114,7 +114,7 @@ class Tape(TokenNetwork):
 
     def positions(self, places: torch.Tensor, size: int) -> torch.Tensor:
         """Return the positions of places at the start, alike in all heads: (places, size), cosines and then sines."""
-        waves = torch.arange(size // 2, dtype=torch.float64) / (size // 2)
+        waves = torch.arange(size // 2, dtype=torch.float64, device=places.device) / (size // 2)
         angles = places[:, None] * float(self.base) ** -waves
         return torch.cat([torch.cos(angles), torch.sin(angles)], dim=-1)
 

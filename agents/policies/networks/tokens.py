@@ -17,13 +17,13 @@ update: `grpo[policy=phalanx,learning_rate=0.03,max_gradient_norm=1,decay=linear
 
 import math
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from theorybench.agents.policies.networks.base import PART, WINDOW, Network, NetworkPolicy
-from theorybench.envs.core.arrays import distinct_rows
+from theorybench.envs.core.arrays import distinct_rows, namespace
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import uniforms
@@ -98,22 +98,25 @@ class TokenNetwork(Network):
         means = [np.broadcast_to(entry.start, entry.shape).ravel() for entry in self.entries.values()]
         return np.repeat(scales, self.counts) * (2.0 * draws - 1.0) + np.concatenate(means)
 
-    def see(self, observations: np.ndarray) -> np.ndarray:
+    def see(self, observations: Any) -> Any:
         """Return what the network is given: tokens with the mark, and how far behind it the answer's place is.
 
         Returns:
-            float64 (n, tokens + 1), without the columns in front in which no prompt has a token.
+            float64 (n, tokens + 1); of NumPy without the columns in front in which no prompt has a token: on a device
+            somebody would have to wait to see which they are.
         """
+        xp, device = namespace(observations), observations.device
         prompt, response = observations[:, : self.prompt_length], observations[:, self.prompt_length :]
-        length = np.count_nonzero(response, axis=1)
+        length = xp.count_nonzero(response, axis=1)[:, None]
         if response.shape[1] > self.window:
-            last = np.maximum(length - self.window, 0)[:, None] + np.arange(self.window)
-            response = np.take_along_axis(response, last, axis=1)
-        begun = np.flatnonzero(prompt.any(axis=0))
-        prompt = prompt[:, begun[0] if len(begun) else self.prompt_length :]
-        marks = np.full((len(prompt), 1), self.mark)
-        places = np.minimum(length, self.window)[:, None]
-        return np.concatenate([prompt, marks, response, places], axis=1, dtype=np.float64)
+            last = xp.clip(length - self.window, 0, None) + xp.arange(self.window, device=device)
+            response = xp.take_along_axis(response, last, axis=1)
+        if isinstance(prompt, np.ndarray):
+            begun = np.flatnonzero(prompt.any(axis=0))
+            prompt = prompt[:, begun[0] if len(begun) else self.prompt_length :]
+        marks = xp.full((len(prompt), 1), self.mark, dtype=xp.int64, device=device)
+        seen = xp.concat([prompt, marks, response, xp.clip(length, None, self.window)], axis=1)
+        return xp.astype(seen, xp.float64)
 
     def __call__(self, weights: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
         """Return (..., outputs) for weights of one run and what is seen (..., tokens + 1)."""
@@ -240,7 +243,7 @@ def join_heads(rows: torch.Tensor) -> torch.Tensor:
 
 def distances(rows: torch.Tensor, places: int) -> torch.Tensor:
     """Return how far back each place is, seen from the places `rows` (n, rows): int64 (n, rows, places)."""
-    return rows[:, :, None] - torch.arange(places)
+    return rows[:, :, None] - torch.arange(places, device=rows.device)
 
 
 def visible(back: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:

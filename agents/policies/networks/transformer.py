@@ -100,7 +100,7 @@ def decode(
         answers: int64 (n, steps), places where alone the last layer is computed; None: everywhere.
         notes: where attention at the answers is noted, if anywhere.
     """
-    rows = torch.arange(tokens.shape[1]).expand(len(x), -1)
+    rows = torch.arange(tokens.shape[1], device=tokens.device).expand(len(x), -1)
     for layer in range(layers):
         block = layer_of(own, layer)
         keys, values = (split_heads(norm(x) @ block[name], heads) for name in ("key", "value"))

@@ -1,20 +1,17 @@
-"""Steps of a batch in torch without a word to the host: the expression graph of a setting, node by node, on a device.
+"""Works out the expression graph of a setting in torch, node by node, on a device, without a word to the host.
 
 The array namespaces that settings are written against look at data where that saves work (`nonzero` of what ended), and
-so make a device wait. The traced step does not: both sides of a condition are worked out and one of them is taken. It
-reads the same tables and integers, so that trajectories have the same bits. A roll-out can be captured as a CUDA graph,
-and `torch.compile` can fuse it.
+so make a device wait. The traced dynamics do not: both sides of a condition are worked out and one of them is taken.
+They read the same tables and integers, so that results have the same bits. What depends on no input is worked out once.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
 
-from theorybench.envs.core.compiled.graph import SIGNS, Node, Untraceable
-from theorybench.envs.core.compiled.trace import trace
-from theorybench.envs.core.environments.batch import Batch
-from theorybench.envs.core.streams import mix
+from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable
 
 _DTYPES = {
     np.dtype(kind): getattr(torch, np.dtype(kind).name) for kind in (np.bool_, np.int8, np.int16, np.int32, np.int64)
@@ -53,126 +50,83 @@ _REDUCED: dict[str, Any] = {"sum": torch.sum, "any": torch.any, "all": torch.all
 assert set(_SIGNED) == set(SIGNS)
 
 
-class TensorStep(NamedTuple):
-    """What a step of all environments gives, on the device."""
-
-    observations: torch.Tensor  # (n, tokens)
-    rewards: torch.Tensor  # float64 (n,)
-    terminated: torch.Tensor  # bool (n,)
-    masks: torch.Tensor | None  # bool (n, num_actions); None where all actions are legal
-
-
-class TensorSteps:
-    """The environments of a batch, which end and begin again in the same step, without waiting for the device.
+class TensorGraph:
+    """Nodes of a graph as functions of its inputs: tensors whose first axis has n rows, or one where all share it.
 
     Args:
-        batch: of the torch back end, reset, without stages or hints; it stays where it is.
-
-    Attributes:
-        columns: what is held of every environment, by the name of its input: tensors of n rows.
+        graph: of the setting.
+        world: the setting's key.
+        device: where tensors live.
+        roots: the nodes that are asked for.
 
     Raises:
-        Untraceable: the setting's dynamics do what the tracer does not know.
+        Untraceable: an operation that is not known here.
     """
 
-    def __init__(self, batch: Batch) -> None:
-        self._traced = trace(batch.setting, False, False)
-        self.num_actions, self._n, self._device = batch.setting.num_actions, batch.n, batch.device
-        self._world = torch.full((1,), batch.setting.world, device=self._device)
-        mixed, episodes, keys = batch.streams.columns
-        self._fields = [f"state{place}" for place in range(len(batch.state))]
-        held = dict(zip(self._fields, batch.state, strict=True))
-        held |= {"mixed": mixed, "episodes": episodes, "keys": keys, "steps": batch.steps}
-        self.columns = {name: column.clone() for name, column in held.items()}
-        self._tables = [torch.from_numpy(np.array(table)).to(self._device) for table in self._traced.graph.tables]
-        self._kept: dict[int, torch.Tensor] = {}  # what is the same in every step
-
-    def random_actions(self) -> torch.Tensor:
-        """Return an action of every environment that its stream and step decide: int64 (n,)."""
-        bits = mix(self.columns["keys"] ^ mix(self.columns["steps"] + 1))
-        return (bits & 0x7FFFFFFFFFFFFFFF) % self.num_actions
-
-    def step(self, actions: torch.Tensor) -> TensorStep:
-        """Move every environment by one action of its space; those that end begin their next episode.
-
-        Args:
-            actions: int64 (n,), or (n, 2) for pairs, on the device; they are not checked.
-        """
-        traced, read = self._traced, _Reader(self, actions)
-        rewards, terminated = read(traced.rewards), read(traced.terminated)
-        if traced.legal is not None:
-            legal = read(traced.legal)
-            rewards, terminated = torch.where(legal, rewards, 0.0), terminated | ~legal
-        terminated = terminated.expand(self._n)
-        shown = [
-            None if new is None or old is None else self._chosen(terminated, read(new), read(old))
-            for new, old in zip(traced.before, traced.after, strict=True)
+    def __init__(self, graph: Graph, world: int, device: torch.device, roots: Iterable[Node]) -> None:
+        self._graph, self._device = graph, device
+        self._world = torch.full((1,), world, device=device)
+        needed, pending = dict[int, Node](), list(roots)
+        self._asked = {root.serial for root in pending}
+        while pending:
+            node = pending.pop()
+            if node.serial not in needed:
+                needed[node.serial] = node
+                pending += node.args
+        order = [needed[serial] for serial in sorted(needed)]  # arguments are made before what is made of them
+        self._known, changing = dict[int, torch.Tensor](), list[Node]()
+        for node in order:
+            if not (node.op in ("input", "row", *_FUNCTIONS) or hasattr(self, f"_{node.op}")):
+                raise Untraceable(f"the operation {node.op}")
+            if node.op not in ("input", "row") and all(arg.serial in self._known for arg in node.args):
+                self._known[node.serial] = self._made(node, self._known)
+            else:
+                changing.append(node)
+        last = {arg.serial: node.serial for node in changing for arg in node.args}
+        self._steps = [
+            (node, {a.serial for a in node.args if last[a.serial] == node.serial} - self._asked - set(self._known))
+            for node in changing
         ]
-        new = {name: (read(a), read(b)) for name, a, b in zip(self._fields, traced.fresh, traced.moved, strict=True)}
-        steps = self.columns["steps"] + 1
-        new |= {"steps": (torch.zeros_like(steps), steps)}
-        new |= {"keys": (read(traced.key), self.columns["keys"])}
-        new |= {"episodes": (read(traced.episodes), self.columns["episodes"])}
-        chosen = {name: self._chosen(terminated, *pair) for name, pair in new.items()}
-        for name, column in chosen.items():
-            self.columns[name].copy_(column)  # in place: a graph that is replayed reads and writes the same memory
-        assert shown[0] is not None
-        return TensorStep(shown[0], rewards.expand(self._n), terminated, shown[1])
 
-    def _chosen(self, ended: torch.Tensor, new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
-        """Return the rows of what begins where an episode ended, else those of what goes on."""
-        whole = torch.where(ended.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-        return whole.expand(self._n, *whole.shape[1:])
+    def __call__(self, inputs: dict[str, torch.Tensor]) -> dict[int, torch.Tensor]:
+        """Return the values of the roots by their serials, for inputs of n rows each."""
+        known = self._known | {node.serial: inputs[node.attr] for node, _ in self._steps if node.op == "input"}
+        rows = len(next(iter(inputs.values())))
+        for node, over in self._steps:
+            if node.op == "row":
+                known[node.serial] = self._rows(node, rows)
+            elif node.op != "input":
+                known[node.serial] = self._made(node, known)
+            for serial in over:  # its memory is used again, while it is still in the cache
+                del known[serial]
+        return {serial: known[serial] for serial in self._asked}
 
+    def fixed(self, node: Node) -> bool:
+        """Whether a node's value is worked out once."""
+        return node.serial in self._known
 
-class _Reader:
-    """Works out nodes in one step: tensors whose first axis has n rows, or one where all environments share it."""
-
-    def __init__(self, owner: TensorSteps, actions: torch.Tensor) -> None:
-        self._owner, self._inputs = owner, {**owner.columns, "actions": actions}
-        self._known: dict[int, torch.Tensor] = dict(owner._kept)
-
-    def __call__(self, node: Node) -> torch.Tensor:
-        """Return a node's values."""
-        pending = [node]
-        while pending:  # not by recursion: chains of operations are long
-            last = pending[-1]
-            waiting = [arg for arg in last.args if arg.serial not in self._known]
-            if waiting and last.serial not in self._known:
-                pending += waiting
-                continue
-            pending.pop()
-            if last.serial not in self._known:
-                self._known[last.serial] = made = self._made(last)
-                if last.op in ("const", "table", "count"):
-                    self._owner._kept[last.serial] = made
-        return self._known[node.serial]
-
-    def _made(self, node: Node) -> torch.Tensor:
-        form = getattr(self, f"_{node.op}", None)
-        return form(node, *(self._known[arg.serial] for arg in node.args)) if form else self._computed(node)
+    def _made(self, node: Node, known: dict[int, torch.Tensor]) -> torch.Tensor:
+        form, args = getattr(self, f"_{node.op}", None), [known[arg.serial] for arg in node.args]
+        return form(node, *args) if form else self._computed(node, *args)
 
     # Leaves.
 
-    def _input(self, node: Node) -> torch.Tensor:
-        return self._inputs[node.attr]
-
     def _scalar(self, node: Node) -> torch.Tensor:
-        return self._owner._world
+        return self._world
 
     def _table(self, node: Node) -> torch.Tensor:
-        return self._owner._tables[node.attr][None]
+        return torch.from_numpy(np.array(self._graph.tables[node.attr])).to(self._device)[None]
 
     def _const(self, node: Node) -> torch.Tensor:
-        one = torch.full((1,), node.attr, dtype=_DTYPES[node.dtype], device=self._owner._device)
+        one = torch.full((1,), node.attr, dtype=_DTYPES[node.dtype], device=self._device)
         return one.reshape([1] * (1 + len(node.shape))).expand(1, *node.shape)
 
     def _count(self, node: Node) -> torch.Tensor:
-        numbers = torch.arange(node.shape[-1], dtype=_DTYPES[node.dtype], device=self._owner._device)
+        numbers = torch.arange(node.shape[-1], dtype=_DTYPES[node.dtype], device=self._device)
         return numbers.expand(1, *node.shape)
 
-    def _row(self, node: Node) -> torch.Tensor:
-        numbers = torch.arange(self._owner._n, device=self._owner._device)
+    def _rows(self, node: Node, count: int) -> torch.Tensor:
+        numbers = torch.arange(count, device=self._device)
         return numbers.reshape(-1, *[1] * len(node.shape)).expand(-1, *node.shape)
 
     # Structure.
@@ -248,17 +202,14 @@ class _Reader:
     # Element by element.
 
     def _call(self, node: Node, x: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = self._owner._traced.graph.functions[node.attr](x)
+        found: torch.Tensor = self._graph.functions[node.attr](x)
         return found
 
     def _cast(self, node: Node, x: torch.Tensor) -> torch.Tensor:
         return x.to(_DTYPES[node.dtype])
 
-    def _computed(self, node: Node) -> torch.Tensor:
-        if node.op not in _FUNCTIONS:
-            raise Untraceable(f"the operation {node.op}")
-        values = (_aligned(self._known[arg.serial], len(node.shape)) for arg in node.args)
-        found: torch.Tensor = _FUNCTIONS[node.op](*values)
+    def _computed(self, node: Node, *args: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = _FUNCTIONS[node.op](*(_aligned(x, len(node.shape)) for x in args))
         return found.to(_DTYPES[node.dtype])
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from theorybench.envs.core.arrays import backend_namespace, backend_of, smallest_integer, to_numpy
+from theorybench.envs.core.arrays import backend_namespace, backend_of, refuse_later, smallest_integer, to_numpy
 from theorybench.envs.core.compiled.program import CompilationFailed, Program
-from theorybench.envs.core.compiled.stepping import Bound, Choice, Columns, Stepped
+from theorybench.envs.core.compiled.stepping import Bound, Choice, Stepped
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.metering import Meter
+from theorybench.envs.core.environments.torch_steps import TorchSteps
 from theorybench.envs.core.errors import ActionError, OptionError
 from theorybench.envs.core.streams import Streams, environment_keys
 
@@ -37,7 +38,7 @@ def _array_of(value: Any) -> np.ndarray:
         return np.array(None)
 
 
-class Batch:
+class Batch(TorchSteps):
     """n episodes of a setting, each with its own stream, stage and hint.
 
     Args:
@@ -67,7 +68,7 @@ class Batch:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles hold: the array namespace by name."""
-        return self.__dict__ | {"xp": backend_of(self.xp), "_bound": None}
+        return self.__dict__ | {"xp": backend_of(self.xp), "_bound": None, "_on_device": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find the namespace again. Episodes that go on in a copy are further episodes to a budget."""
@@ -225,10 +226,11 @@ class Batch:
     def masks(self) -> Any:
         """Return the legal actions of all environments, a fresh bool array (n, num_actions)."""
         mask = self._mask()
-        if mask is not None:
-            return self.xp.asarray(mask, copy=True)
-        shape = (self.n, self.setting.num_actions)
-        return self.xp.ones(shape, dtype=self.xp.bool, device=self.device)
+        return self.every() if mask is None else self.xp.asarray(mask, copy=True)
+
+    def every(self) -> Any:
+        """Return a fresh mask by which all actions are legal."""
+        return self.xp.ones((self.n, self.setting.num_actions), dtype=self.xp.bool, device=self.device)
 
     def _mask(self) -> Any:
         """Return what the setting says is legal in the present state, asked once; to be read alone."""
@@ -238,6 +240,8 @@ class Batch:
 
     def actions(self, given: Any, count: int) -> Any:
         """Check actions: int64 (count,), or (count, 2) for pairs.
+
+        On an accelerator the host does not wait for their range: the device stops at one that is out of it.
 
         Raises:
             ActionError: wrong shape, type or range.
@@ -254,6 +258,8 @@ class Batch:
             raise ActionError("actions", given, f"an integer array of shape {shape}")
         if numpy:  # as natural numbers negative ones are the largest
             wrong = count and int(array.view(array.dtype.str.replace("i", "u")).max()) > high
+        elif self.device.type != "cpu":
+            wrong = refuse_later((array < 0) | (array > high))
         else:
             wrong = count and (int(self.xp.min(array)) < 0 or int(self.xp.max(array)) > high)
         if wrong:
@@ -274,7 +280,7 @@ class Batch:
             BudgetExhausted: more episodes would begin than the budget has left; nothing has moved.
             ResetNeeded: an environment has ended; nothing has moved.
         """
-        self._admit(rows)
+        self.admit(rows)
         whole = isinstance(rows, slice)
         state = self.state if whole else type(self.state)(*(field[rows] for field in self.state))
         mask = self._mask()
@@ -295,8 +301,13 @@ class Batch:
             self.ended = self._put(self.ended, rows, terminated)
         return rewards, terminated, invalid
 
-    def _admit(self, rows: Any) -> None:
-        """Refuse a step of environments that cannot move, and charge for it."""
+    def admit(self, rows: Any) -> None:
+        """Refuse a step of environments that cannot move, and charge for it.
+
+        Raises:
+            BudgetExhausted: see `step`.
+            ResetNeeded: see `step`.
+        """
         if self.state is None:
             raise ResetNeeded("call reset before step")
         if bool(self.xp.any(self.ended[rows])):
@@ -334,7 +345,7 @@ class Batch:
             except CompilationFailed as error:
                 choice.give_up(error)
                 return None
-        self._admit(ALL)
+        self.admit(ALL)
         self._legal = (None, None)
         try:
             stepped = bound.move(actions, choice.threads)
@@ -352,8 +363,7 @@ class Batch:
         if bound is None or not own or bound.columns.state is not self.state or bound.columns.episodes is not episodes:
             # What NumPy made may be the memory of another array, or be broadcast.
             self.state = type(self.state)(*(np.array(field, order="C") for field in self.state))
-            columns = Columns(self.state, *self.streams.columns, self.steps, self._stage, self._hint)
-            bound = self._bound = Bound(program, self.setting, columns)
+            bound = self._bound = Bound(program, self.setting, self.columns)
         return bound
 
     def _write(self, rows: Any, part: Any) -> None:

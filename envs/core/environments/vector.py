@@ -18,6 +18,8 @@ from theorybench.envs.core.errors import OptionError, ParameterError, require_in
 
 #: Environments that `render` draws at most.
 RENDERED = 16
+#: Kinds of torch devices whose steps look at data: there nobody waits for them, and what is looked at saves work.
+WAITED = ("cpu",)
 
 
 def _repeated(space: gym.Space[Any], count: int) -> gym.Space[Any]:
@@ -46,7 +48,9 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         worker: mixed into the random keys, to tell processes apart that share a seed.
         render_mode: None, "ansi" or "rgb_array": the first environments.
         compiled: whether numba compiles the steps: True, False (NumPy), or None for where it is installed and pays. The
-            trajectories are the same, bit for bit. See `compiled` below for what is done.
+            trajectories are the same, bit for bit. See `compiled` below for what is done. With `backend="torch"` and
+            the mode SameStep, steps on an accelerator are those of `compiled/device.py`, which never wait for it unless
+            a budget is attached; True has `torch.compile` fuse them, on a processor too; False is the array namespace.
         threads: of compiled steps.
         parameters: the setting's.
     """
@@ -77,9 +81,17 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}  # type: ignore[misc]
         self.batch = Batch(self.setting, self.num_envs, xp, resolved, worker)
         same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
-        hindered = "" if backend == "numpy" else "Steps are compiled with backend='numpy'."
+        hindered = "" if backend == "numpy" else "numba compiles steps with backend='numpy'."
         hindered = hindered if same_step else "Steps are compiled with autoreset_mode='SameStep'."
-        self._choice = Choice(self.setting, self.num_envs, compiled, threads, hindered)
+        self._fused = compiled is True and backend == "torch" and same_step
+        unseen = compiled is None and backend == "torch" and resolved.type not in WAITED
+        self._on_device = self._fused or (same_step and unseen)
+        if self._fused:
+            from theorybench.envs.core.compiled.device import hindrance  # torch takes a second to import
+
+            if what := hindrance(self.setting, resolved):
+                raise ParameterError("compiled", True, "None or False for this setting", what)
+        self._choice = Choice(self.setting, self.num_envs, False if self._fused else compiled, threads, hindered)
         self.single_observation_space, self.single_action_space = spaces_of(self.setting)
         self.observation_space = _repeated(self.single_observation_space, self.num_envs)
         self.action_space = _repeated(self.single_action_space, self.num_envs)
@@ -127,6 +139,9 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         batch, xp = self.batch, self.batch.xp
         actions = batch.actions(actions, self.num_envs)
         drawn = self._drawn()
+        if self._on_device and (moved := batch.step_on_device(actions, self._fused)) is not None:
+            self._keep_last(drawn, actions, moved.rewards)
+            return self._told(moved)
         stepped = batch.step_and_begin(actions, self._choice)
         if stepped is not None:
             self._keep_last(drawn, actions, stepped.rewards)
@@ -162,10 +177,24 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
             info |= {"final_info": ended, "_final_info": terminated.copy()}
         return shown.observations, stepped.rewards, terminated, np.zeros_like(terminated), info
 
+    def _told(self, moved: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Return what `step` returns of a step in torch; it has final observations, since nobody asks what ended."""
+        xp, terminated = self.batch.xp, moved.terminated
+        invalid = xp.zeros_like(terminated) if moved.invalid is None else moved.invalid
+        shown, final = (
+            {"prompt": part.prompts, "action_mask": self.batch.every() if part.masks is None else part.masks}
+            for part in (moved.shown, moved.final)
+        )
+        copies = [xp.asarray(terminated, copy=True) for _ in range(2)]
+        ended = {"final_obs": moved.final.observations, "_final_obs": copies[0], "_final_info": copies[1]}
+        ended["final_info"] = {**final, "invalid_action": xp.asarray(invalid, copy=True)}
+        info = {**shown, "invalid_action": invalid, **ended}
+        return moved.shown.observations, moved.rewards, terminated, xp.zeros_like(terminated), info
+
     @property
     def compiled(self) -> bool:
         """Whether the next step is compiled code's; else the array namespace's."""
-        return self.batch.compiled(self._choice) is not None
+        return self._fused or self.batch.compiled(self._choice) is not None
 
     def _keep_last(self, drawn: list[tuple[Any, bool, Last | None]], actions: Any, rewards: Any) -> None:
         """Remember the steps of the environments that may be drawn."""

@@ -263,7 +263,9 @@ class TreeMarkovChain(Setting):
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """The base chain: float64 (n, M)."""
-        return self.chain[self.nodes(observations)]
+        xp, flat = namespace(observations), self.on(observations).probability
+        rows: np.ndarray = xp.take(xp.reshape(flat, (-1, self.M)), self.nodes(observations), axis=0)
+        return rows
 
     @property
     def for_pretraining(self) -> "TreeMarkovChain":
@@ -279,6 +281,8 @@ class TreeMarkovChain(Setting):
 
         Observations of finished CoTs give the node before their last step.
         """
-        position = np.minimum(np.count_nonzero(observations[:, 1:], axis=1), self.L - 2)
-        state = observations[np.arange(len(observations)), position].astype(np.int64) - 1
-        return np.where(position == 0, 0, self.M0 + (position - 1) * self.M) + state
+        xp = namespace(observations)
+        position = xp.clip(xp.count_nonzero(observations[:, 1:], axis=1), None, self.L - 2)
+        state = xp.astype(xp.take_along_axis(observations, position[:, None], axis=1)[:, 0], xp.int64) - 1
+        nodes: np.ndarray = xp.where(position == 0, xp.zeros_like(position), self.M0 + (position - 1) * self.M) + state
+        return nodes

@@ -226,11 +226,6 @@ def test_foreign_environments_are_refused(make, foreign):
         rollout(foreign(), Tilted(), episodes=2, rng=generator())
 
 
-def test_torch_environments_are_refused(make):
-    with pytest.raises(ParameterError, match="numpy"):
-        rollout(make("Copy", 2, backend="torch"), Tilted(), episodes=2, rng=generator())
-
-
 @pytest.mark.parametrize("episodes", [0, -4, 6])
 def test_episodes_must_fill_groups(make, episodes):
     with pytest.raises(ParameterError, match="multiple of group_size"):

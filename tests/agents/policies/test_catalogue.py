@@ -15,7 +15,7 @@ from theorybench.leaderboard.tuning.space import search_space
 
 RANGES = {field.name: field.metadata["range"] for field in dataclasses.fields(PolicyOptions)}
 #: Sizes that one network alone reads, and which.
-OWN = {name: declared.only[1] for name, declared in RANGES.items() if declared.only}
+OWN = {name: declared.only[1] for name, declared in RANGES.items() if (declared.only or ("",))[0] == "policy"}
 
 
 def test_every_size_of_a_network_is_a_hyperparameter_with_a_range():
