@@ -6,11 +6,12 @@ function that does the own part gives the sign to begin, since nobody needs the 
 """
 
 import atexit
+import contextlib
 import itertools
 import os
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,13 @@ from theorybench.envs.core.compiled.program import NOBODY
 TRIES = 200_000
 
 
-@njit(nogil=True)
+# Compiled at once, by the thread that imports this: not by a helper, whose failure nobody would see.
+@njit("void(int64[::1], int64, int64)", nogil=True)
 def _wait(done, ticket, tries):  # type: ignore[no-untyped-def]
     awaited(done, 0, ticket, tries)
 
 
-@njit(nogil=True)
+@njit("void(int64[::1], int64[::1], int64, int64)", nogil=True)
 def _report_and_wait(done, begun, ticket, tries):  # type: ignore[no-untyped-def]
     announce(done)
     awaited(begun, 0, ticket, tries)
@@ -51,6 +53,13 @@ class _Helper(threading.Thread):
         self.begun, self.done = begun, np.zeros(1, np.int64)
         self.jobs: SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = SimpleQueue()
         self.results: SimpleQueue[Any] = SimpleQueue()
+
+    def result(self) -> Any:
+        """Wait for what a call returns, or the error that it raises."""
+        while self.is_alive():
+            with contextlib.suppress(Empty):
+                return self.results.get(timeout=1.0)
+        return RuntimeError("a thread that shares the steps of environments has ended: make the environments again")
 
     def run(self) -> None:
         """Do what is in the queue."""
@@ -81,6 +90,11 @@ class Team:
             helper.start()
         atexit.register(self._close)
 
+    @property
+    def complete(self) -> bool:
+        """Whether all threads are there."""
+        return all(helper.is_alive() for helper in self._helpers)
+
     def share(
         self, function: Callable[..., Any], parts: list[tuple[int, int]], arguments: tuple[Any, ...]
     ) -> list[Any]:
@@ -108,7 +122,7 @@ class Team:
             self.awaited = any(helper.done[0] <= self._calls for helper in self._helpers)
             for helper in self._helpers:
                 _wait(helper.done, self._calls + 1, TRIES)
-                results.append(helper.results.get())
+                results.append(helper.result())
         finally:
             self._busy.release()
         for result in results:
@@ -129,6 +143,6 @@ _TEAMS: dict[tuple[int, int], Team] = {}  # by process, since threads do not sur
 def team(threads: int) -> Team:
     """Return this process's threads."""
     key = os.getpid(), threads
-    if key not in _TEAMS:
+    if key not in _TEAMS or not _TEAMS[key].complete:
         _TEAMS[key] = Team(threads)
     return _TEAMS[key]

@@ -21,7 +21,7 @@ from theorybench.envs.core.numerics import by_rows
 Ask = Callable[[slice], tuple[np.ndarray, np.ndarray | None]]
 
 
-class Account:
+class Earnings:
     """Totals and divergence of the contexts of a graph, added up piece by piece.
 
     Args:
@@ -95,7 +95,7 @@ def added_up(graph: DecisionGraph, ask: Ask, *, kl: bool) -> np.ndarray:
     Returns:
         float64 (C, totals + 1), or (C, totals) without the divergence.
     """
-    account, contexts = Account(graph), len(graph.roots)
+    earned, contexts = Earnings(graph), len(graph.roots)
     shared, last = graph.owner is None, graph.depths[-1].start
     reach = np.zeros((len(graph), contexts) if shared else len(graph))
     reach[graph.roots] = np.eye(contexts) if shared else 1.0
@@ -104,13 +104,13 @@ def added_up(graph: DecisionGraph, ask: Ask, *, kl: bool) -> np.ndarray:
     for piece, rows, spread in _asked(graph, ask):
         points, weight = piece.points, reach[piece.points]
         if shared:
-            account.share(piece, rows, weight, spread)
+            earned.share(piece, rows, weight, spread)
         else:
             out = None if points.start >= last else flow[points]
             own = by_rows(np.multiply, rows, weight, out)
-            account.earn(piece, own)
+            earned.earn(piece, own)
             if spread is not None:
-                account.meet(piece, own, weight, spread)
+                earned.meet(piece, own, weight, spread)
         level = graph.depths[piece.depth]
         if points.start >= last:
             continue
@@ -122,7 +122,7 @@ def added_up(graph: DecisionGraph, ask: Ask, *, kl: bool) -> np.ndarray:
                 reach[after] = graph.following_on(piece.depth, flow[level], reach[level])
             else:
                 reach[after] = graph.arriving[piece.depth] @ flow[level].ravel()
-    return account.totals(kl=kl)
+    return earned.totals(kl=kl)
 
 
 def _asked(graph: DecisionGraph, ask: Ask) -> Iterator[tuple[Piece, np.ndarray, np.ndarray | None]]:

@@ -49,6 +49,15 @@ def test_a_team_that_is_busy_is_not_waited_for():
     assert len(inner) == 4
 
 
+def test_a_thread_that_has_ended_is_said_and_replaced():
+    four = team(4)
+    four._helpers[1].jobs.put(None)
+    four._helpers[1].join()
+    with pytest.raises(RuntimeError, match="make the environments again"):
+        four.share(part, [(0, 1), (1, 2), (2, 3), (3, 4)], ([],))
+    assert team(4) is not four and team(4).share(part, [(i, i + 1) for i in range(4)], ([],)) == [1] * 4
+
+
 def test_this_thread_knows_whether_it_waited():
     two = Team(2)
 
