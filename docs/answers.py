@@ -21,6 +21,11 @@ def scaled(oracle: Any, value: float) -> float:
     return float((value - oracle.reference_value) / (oracle.optimal_value - oracle.reference_value))
 
 
+def digits(value: float, form: str = ".4f") -> str:
+    """Write an exact value with four digits. The last bits depend on the order of sums: halves are rounded without."""
+    return f"{round(value, 12):{form}}"
+
+
 def with_interval(value: float, low: float, high: float) -> str:
     """Write a value and its interval."""
     return f"{format_number(value)} {format_interval(Interval(value, low, high))}"
@@ -40,5 +45,5 @@ def rules_table(setting: str, **parameters: Any) -> str:
     oracle = oracle_of(f"TheoryBench/{setting}", parameters)
     found = {name: oracle.evaluate(policy)["objective"] for name, policy in oracle.rules.items()}
     ordered = sorted(found.items(), key=lambda pair: -pair[1])
-    rows = [(f"`rule[name={name}]`", f"{own:.4f}", format_number(scaled(oracle, own))) for name, own in ordered]
+    rows = [(f"`rule[name={name}]`", digits(own), format_number(scaled(oracle, own))) for name, own in ordered]
     return tables.table(("rule", "earns", "score"), rows)

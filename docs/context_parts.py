@@ -3,7 +3,7 @@
 from typing import Any
 
 import reference_tables as tables
-from answers import oracle_of, setting_link
+from answers import digits, oracle_of, setting_link
 from families import families
 from learners import learners_table
 from reference_data import Numbers
@@ -23,6 +23,6 @@ def worth_table() -> str:
         oracle = oracle_of(id)
         earned = (oracle.reference_value, oracle.greedy_value, oracle.optimal_value)
         score = oracle.score(oracle.greedy_policy)
-        rows.append((setting_link(id), *(f"{value:.4f}" for value in earned), format_number(score)))
+        rows.append((setting_link(id), *(digits(value) for value in earned), format_number(score)))
     heads = ("setting", "what people do", "one step of look-ahead", "optimum", "score of look-ahead")
     return tables.table(heads, rows)

@@ -5,7 +5,7 @@ from typing import Any
 
 import reference_data as data
 import reference_tables as tables
-from answers import oracle_of, rules_table, scaled, setting_link
+from answers import digits, oracle_of, rules_table, scaled, setting_link
 from families import families
 from learners import above_table, learners_table, plan_scores
 from reference_data import Numbers
@@ -51,7 +51,7 @@ def worth_table() -> str:
         oracle = oracle_of(id)
         earned = [habit_value(oracle), oracle.open_loop, oracle.optimal_value, sight_value(oracle)]
         between = [earned[1] - earned[0], earned[2] - earned[1], None if earned[3] is None else earned[3] - earned[2]]
-        shown = ("" if value is None else f"{value:.4f}" for value in (*earned, *between))
+        shown = ("" if value is None else digits(value) for value in (*earned, *between))
         rows.append((setting_link(id), *shown))
     heads = ("what people do", "best fixed plan", "optimum", "one who sees the start")
     gaps = ("theory is worth", "readings are worth", "hidden for ever")

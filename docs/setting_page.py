@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import reference_data as data
 import reference_tables as tables
+from answers import digits
 from families import FOLDER, families, family_name
 from reference_tables import table
 
@@ -127,7 +128,7 @@ def episode(id: str, path: Path | None = None) -> dict[str, Any]:
         with atomic_write(path, "wb") as file:
             Image.fromarray(env.render()).save(file, format="png")
     named = " ".join("·" if token == 0 else setting.symbol_name(token - 1) for token in tokens)
-    values = [f"{key.oracle.evaluate(policy, ['objective'])['objective']:.4g}" for policy in (base, best)]
+    values = [digits(key.oracle.evaluate(policy, ["objective"])["objective"], ".4g") for policy in (base, best)]
     known = {"fingerprint": setting.fingerprint, "base": values[0], "optimum": values[1]}
     return known | {"prompt": int(info["prompt"]), "tokens": named, "steps": steps}
 

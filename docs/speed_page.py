@@ -322,6 +322,7 @@ def render() -> str:
         scalars=scalars_table,
         million=million,
         number=number,
+        short=short,
         pictures=kept,
         hardware=(stored("environments") or stored("peers") or {}).get("hardware", ""),
         machine=machine(COMMANDS),

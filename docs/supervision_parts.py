@@ -3,7 +3,7 @@
 from typing import Any
 
 import reference_tables as tables
-from answers import oracle_of, rules_table, setting_link
+from answers import digits, oracle_of, rules_table, setting_link
 from families import families
 from learners import learners_table
 from reference_data import Numbers
@@ -20,5 +20,5 @@ def worth_table() -> str:
     for id in families()["supervision"].settings:
         oracle = oracle_of(id)
         earned = (oracle.reference_value, oracle.optimal_value, oracle.clairvoyant)
-        rows.append((setting_link(id), *(f"{value:.4f}" for value in earned)))
+        rows.append((setting_link(id), *(digits(value) for value in earned)))
     return tables.table(("setting", "what people do", "optimum", "one who sees what is hidden"), rows)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import reference_tables as tables
-from answers import oracle_of, setting_link
+from answers import digits, oracle_of, setting_link
 from families import families
 from learners import above_table, plan_scores
 from reference_data import Numbers
@@ -36,5 +36,5 @@ def worth_table() -> str:
     for id in families()["training"].settings:
         oracle = oracle_of(id)
         earned = (oracle.reference_value, oracle.open_loop, oracle.optimal_value, oracle.value_of_readings)
-        rows.append((setting_link(id), *(f"{value:.4f}" for value in earned)))
+        rows.append((setting_link(id), *(digits(value) for value in earned)))
     return tables.table(("setting", "what people do", "best fixed plan", "optimum", "readings are worth"), rows)

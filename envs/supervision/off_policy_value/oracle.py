@@ -7,7 +7,7 @@ import numpy as np
 
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.core.finite.graph import DecisionGraph
-from theorybench.envs.core.finite.totals import Account
+from theorybench.envs.core.finite.totals import Earnings
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.supervision.off_policy_value.setting import GOOD, OffPolicyValue
 from theorybench.envs.supervision.purchases import PurchaseOracle
@@ -39,7 +39,7 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
             return super().valued(policy, graph, kl=kl)
         public = isinstance(policy, SettingPolicy)
         seen = [way[0] for way in self._begun] if public else [self.setting.observations(graph)]
-        account, last = Account(graph), graph.depths[-1].start
+        account, last = Earnings(graph), graph.depths[-1].start
         reach, flow = np.zeros((2, len(graph))), np.empty((2, last, self.setting.num_actions))
         reach[0, graph.roots] = 1.0
         for block, pieces in graph.blocks:
