@@ -39,7 +39,7 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
             return super().valued(policy, graph, kl=kl)
         public = isinstance(policy, SettingPolicy)
         seen = [way[0] for way in self._begun] if public else [self.setting.observations(graph)]
-        account, last = Earnings(graph), graph.depths[-1].start
+        earned, last = Earnings(graph), graph.depths[-1].start
         reach, flow = np.zeros((2, len(graph))), np.empty((2, last, self.setting.num_actions))
         reach[0, graph.roots] = 1.0
         for block, pieces in graph.blocks:
@@ -48,14 +48,14 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
             for piece in pieces:
                 own, points = slice(piece.points.start - block.start, piece.points.stop - block.start), piece.points
                 taken = [some[own] * weight[:, None] for some, weight in zip(rows, reach[:, points], strict=True)]
-                account.earn(piece, taken[0] + taken[1])
+                earned.earn(piece, taken[0] + taken[1])
                 for weights, weight, spread in zip(taken, reach[:, points], spreads, strict=False):
-                    account.meet(piece, weights, weight, spread[own])
+                    earned.meet(piece, weights, weight, spread[own])
                 if points.start < last:
                     flow[:, points] = taken
                     if points.stop == graph.depths[piece.depth].stop:
                         self._move(graph, piece.depth, flow, reach)
-        return account.totals(kl=kl), np.zeros((0, self.setting.num_actions))
+        return earned.totals(kl=kl), np.zeros((0, self.setting.num_actions))
 
     @staticmethod
     def _move(graph: DecisionGraph, depth: int, flow: np.ndarray, reach: np.ndarray) -> None:
