@@ -55,7 +55,7 @@ core: $(READY) ## measure the suite core, about two hours on two cores, and writ
 
 .PHONY: test
 test: $(READY) ## run the tests, the same examples of properties each time (plain pytest draws new ones)
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup --hypothesis-profile=ci
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --hypothesis-profile=ci
 
 .PHONY: nightly
 nightly: $(READY) ## run the long statistical studies, and all tests that take turns

@@ -23,8 +23,6 @@ from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.statistics import clip_scores, interquartile_mean
 from theorybench.leaderboard.running.config import named_suite
 
-#: One process writes all pages, once.
-pytestmark = pytest.mark.xdist_group("pages")
 DOCS = generate.ROOT
 #: Agents whose runs cost next to nothing, though one of them rolls out and learns.
 QUICK = (

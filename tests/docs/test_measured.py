@@ -19,7 +19,6 @@ from theorybench.leaderboard.evidence.mezo.study import WEIGHED
 from theorybench.leaderboard.offline.suite import offline_suite
 from theorybench.leaderboard.running.config import named_suite
 
-pytestmark = pytest.mark.xdist_group("pages")  # one process writes them all, once
 DOCS = generate.ROOT
 
 
