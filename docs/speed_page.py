@@ -242,19 +242,17 @@ def _draw_costs(path: Path) -> list[Path]:
         return []
     charts, styles = [], []
     for (name, size, what), lines in panels.items():
-        values = tuple(sorted({value for line in lines.values() for value in line}))
+        # The same range for all panels of a kind: what hardly grows looks flat.
+        every = [
+            ms for (*_, other), own in panels.items() if other == what for line in own.values() for ms in line.values()
+        ]
+        values = sorted({value for line in lines.values() for value in line})
+        ticks = tuple(values if values[-1] < 1000 else (values[0], values[-1]))
+        y = Axis("ms", "log", range=(min(every) / 1.3, max(every) * 1.3))
         series = tuple(_series(group, line) for group, line in lines.items())
-        charts.append(
-            Chart(
-                f"{name}: {what}",
-                Axis(size, "log", ticks=values),
-                Axis("ms", "log"),
-                series,
-                points="median of repeats",
-            )
-        )
+        charts.append(Chart(f"{name}: {what}", Axis(size, "log", ticks=ticks), y, series, points="median of repeats"))
         styles.append(group_styles(lines))
-    return [save(draw_panels(charts, styles, SHEET._replace(height=2.0)), path)]
+    return [save(draw_panels(charts, styles, SHEET._replace(width=2.6, height=1.7, columns=3, font=7.0)), path)]
 
 
 def _series(group: str, line: Mapping[int, float]) -> Series:
