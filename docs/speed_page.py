@@ -129,28 +129,28 @@ def number(value: float) -> str:
 
 def peers_table() -> str:
     """Return our rate beside each peer's."""
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for row in rows_of("peers"):
         if "skipped" in row:
-            lines.append((row["peer"], "not measured", row["skipped"], "", "", "", ""))
-            continue
-        if row["what"] == "steps" and row["n"] != COUNT:
-            continue
-        if "reached" in row:
-            found = f"{row['theirs']}, {row['their_step']}, {row['reached']} of {row['n']} seeds"
-            ours = f"{row['ours']}, {row['our_step']}, {row['our_reached']} of {row['n']}"
-        else:
-            found, ours = row["theirs"], row["ours"]
-        unit = row["unit"] if row["unit"] == "seconds" else f"{row['unit']}/s"
-        values = (
-            number(row["our_rate"]),
-            number(row["rate"]),
-            f"{'> ' * (row.get('reached', row['n']) < row['n'])}{row['ratio']:.2f}",
-        )
-        what = row["what"] + (f", n = {row['n']:,}" if row["unit"] == "transitions" else "")
-        lines.append((f"{row['peer']} {row['version']}", what, found, ours, unit, *values))
-    heads = ("peer", "work", "theirs", "ours", "unit", "our figure", "theirs", "times as fast")
-    return tables.table(heads, [(*line, "")[: len(heads)] if len(line) < len(heads) else line for line in lines])
+            lines.append((row["peer"], f"not measured: {row['skipped']}", "", "", "", "", ""))
+        elif "reached" not in row and not (row["what"] == "steps" and row["n"] != COUNT):
+            work = f"{row['what']}: {row['theirs']}" + (f", n = {row['n']:,}" if row["n"] > 1 else "")
+            rates = f"{row['ratio']:.2f}", number(row["our_rate"]), number(row["rate"])
+            lines.append((f"{row['peer']} {row['version']}", work, row["ours"], *rates, f"{row['unit']}/s"))
+    return tables.table(("peer", "theirs", "ours", "times as fast", "our rate", "their rate", "unit"), lines)
+
+
+def answers_table() -> str:
+    """Return the seconds in which algorithms of ours and stable-baselines3's PPO reach a score."""
+    lines = []
+    for row in peer_rows("seconds"):
+        setting = short(row["what"].rpartition(" ")[2])
+        times = f"{'> ' * (row['reached'] < row['n'])}{row['ratio']:.1f}", number(row["our_rate"]), number(row["rate"])
+        ours, theirs = (row["our_step"], row["our_reached"]), (row["their_step"], row["reached"])
+        runs = [f"{episodes}, {reached} of {row['n']}" for episodes, reached in (ours, theirs)]
+        lines.append((setting, f"`{row['ours']}`", *times, *runs))
+    heads = ("seconds", "seconds of PPO", "budget, and seeds that reach it", "those of PPO")
+    return tables.table(("setting", "algorithm", "times sooner", *heads), lines)
 
 
 def steps_table() -> str:
@@ -315,6 +315,7 @@ def render() -> str:
         ratio=ratio,
         answers=peer_rows("seconds"),
         peers=peers_table(),
+        answers_table=answers_table,
         steps=steps_table(),
         table=settings_table(),
         scalars=scalars_table,
