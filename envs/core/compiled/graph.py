@@ -40,6 +40,26 @@ class Untraceable(Exception):
     """The dynamics do what the tracer does not know: NumPy does it."""
 
 
+def written_scalar(op: str, a: str, b: str, c: str) -> str:
+    """Write an operation on elements that Python has no sign for, of the expressions of what it takes.
+
+    Raises:
+        Untraceable: an operation that is not known here.
+    """
+    forms = {
+        "where": f"{b} if {a} else {c}",
+        "minimum": f"{a} if {a} < {b} else {b}",
+        "maximum": f"{a} if {a} > {b} else {b}",
+        "neg": f"-{a}",
+        "invert": f"~{a}",
+        "not": f"not {a}",
+        "abs": f"abs({a})",
+    }
+    if op not in forms:
+        raise Untraceable(f"the operation {op}")
+    return forms[op]
+
+
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Node:
     """A value of one environment: an array of a known shape and type, made from others.

@@ -6,7 +6,7 @@ import numpy as np
 
 from theorybench.envs.core.compiled.fused.statements import Statements
 from theorybench.envs.core.compiled.fused.values import KEPT, UNROLLED, WRITTEN, StoredAt, Value, number
-from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable, narrowed
+from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable, narrowed, written_scalar
 from theorybench.envs.core.compiled.ranges import Ranges
 
 #: Indices that come from tables of at most so many elements are written as numbers.
@@ -261,18 +261,7 @@ def computed(node: Node, values: list[str]) -> str:
     if op == "cast":
         return _cast(values[0], dtype, node.args[0].dtype)
     a, b, c = (*values, "", "")[:3]
-    texts = {
-        "where": f"{b} if {a} else {c}",
-        "minimum": f"{a} if {a} < {b} else {b}",
-        "maximum": f"{a} if {a} > {b} else {b}",
-        "neg": f"-{a}",
-        "invert": f"~{a}",
-        "not": f"not {a}",
-        "abs": f"abs({a})",
-    }
-    if op not in texts:
-        raise Untraceable(f"the operation {op}")
-    return _typed(texts[op], dtype)
+    return _typed(written_scalar(op, a, b, c), dtype)
 
 
 def _typed(text: str, dtype: np.dtype) -> str:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.compiled.graph import SIGNS, Node, Untraceable
+from theorybench.envs.core.compiled.graph import SIGNS, Node, Untraceable, written_scalar
 from theorybench.envs.core.compiled.ranges import UNKNOWN, Range, bounds, reach
 
 
@@ -67,20 +67,10 @@ def _text(node: Node, values: list[Expression]) -> str:
         return f"{a} {SIGNS[op]} {b}" if sure else f"({a} {SIGNS[op]} {b} if {b} else 0)"
     if op in SIGNS:
         return f"{a} {SIGNS[op]} {b}"
-    forms = {
-        "where": f"{b} if {a} else {c}",
-        "minimum": f"{a} if {a} < {b} else {b}",
-        "maximum": f"{a} if {a} > {b} else {b}",
-        "clip": ("" if dtype.kind == "i" else f"{a} if {a} != {a} else ")
-        + f"({a} if {a} < {c} else {c}) if {a} > {b} else ({b} if {b} < {c} else {c})",
-        "neg": f"-{a}",
-        "invert": f"~{a}",
-        "not": f"not {a}",
-        "abs": f"abs({a})",
-    }
-    if op not in forms:
-        raise Untraceable(f"the operation {op}")
-    return forms[op]
+    if op == "clip":
+        known = "" if dtype.kind == "i" else f"{a} if {a} != {a} else "
+        return known + f"({a} if {a} < {c} else {c}) if {a} > {b} else ({b} if {b} < {c} else {c})"
+    return written_scalar(op, a, b, c)
 
 
 def converted(value: Expression, old: np.dtype, new: np.dtype) -> Expression:
