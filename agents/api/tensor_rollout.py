@@ -7,14 +7,12 @@ import numpy as np
 import torch
 
 from theorybench.envs.core.arrays import to_numpy
-from theorybench.envs.core.compiled.device import TensorWave
-from theorybench.envs.core.compiled.graph import Untraceable
+from theorybench.envs.core.compiled.device import TensorWave, hindrance
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.errors import NonFiniteError, ParameterError
+from theorybench.envs.core.numerics import SMALLEST
 from theorybench.envs.core.policy import checked_probs
 
-#: The smallest probability a logarithm is taken of: stands for zero.
-SMALLEST = 1e-300
 #: (observations (m, tokens), legal bool (m, A) or None, step) -> actions and log-probabilities, on the device.
 TensorChoose = Callable[[torch.Tensor, torch.Tensor | None, int], tuple[torch.Tensor, torch.Tensor]]
 #: Numbers of the episodes of a wave, int64 (m,) -> what picks their actions; it may wait for the device.
@@ -105,11 +103,10 @@ def play(batch: Batch, prepare: Prepare, numbers: np.ndarray, rows: Any) -> dict
         ParameterError: the tracer does not know what the setting's dynamics do.
     """
     setting, m = batch.setting, len(numbers)
-    try:
-        wave = TensorWave(batch, rows)
-    except Untraceable as error:
-        what = f"{setting.name} does what is not traced: {error}"
-        raise ParameterError("backend", "torch", "'numpy' for rollouts of this setting", what) from error
+    options = batch.columns
+    if what := hindrance(setting, batch.device, options.stage is not None, options.hint is not None):
+        raise ParameterError("backend", "torch", "'numpy' for rollouts of this setting", what)
+    wave = TensorWave(batch, rows)
     choose, prompts = prepare(numbers), to_numpy(batch.state.prompt[rows]).copy()
     batch.admit(rows)
     played = run(wave, choose, setting.horizon)

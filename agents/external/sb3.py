@@ -20,9 +20,9 @@ from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget, batch_of
 from theorybench.agents.external.isolation import global_generators_restored, require_version
 from theorybench.agents.external.sb3_policy import SB3Policy
-from theorybench.agents.policies.softmax import SMALLEST
 from theorybench.envs.core.arrays import to_numpy
 from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError
+from theorybench.envs.core.numerics import SMALLEST
 from theorybench.envs.core.setting import Setting
 
 try:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.numerics import SMALLEST as SMALLEST
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import (
     LegalTablePolicy,
@@ -26,8 +27,6 @@ from theorybench.envs.core.policy import (
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.views import View
 
-#: The smallest probability a logarithm is taken of: stands for zero.
-SMALLEST = 1e-300
 #: Actions up to which sampling passes over all of them.
 _SEARCHED = 16
 #: Triples (x, y, y') up to which the differences of their features are listed.

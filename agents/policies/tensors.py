@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from theorybench.agents.policies.softmax import SMALLEST
 from theorybench.envs.core.arrays import to_numpy
+from theorybench.envs.core.numerics import SMALLEST
 from theorybench.envs.core.policy import Policy, checked_probs
 
 

@@ -4,7 +4,8 @@ from typing import Self
 
 import numpy as np
 
-from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax, SoftmaxClass
+from theorybench.agents.policies.softmax import RowSoftmax, SoftmaxClass
+from theorybench.envs.core.numerics import SMALLEST
 from theorybench.envs.core.policy import Policy, checked_probs
 
 #: Numbers of the largest table that is kept.

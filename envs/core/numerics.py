@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+#: The smallest probability, or ratio of two, whose logarithm is taken: it stands for 0, and its logarithm is finite.
+SMALLEST = 1e-300
 #: How many sums NumPy keeps of a row, and from how many numbers on it adds twice to each: rows are no longer short.
 EIGHT, WIDE = 8, 16
 #: Numbers in a row up to which columns are quicker than rows.

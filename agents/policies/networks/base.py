@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from theorybench.agents.policies.softmax import SMALLEST, SoftmaxClass, log_probs_of
+from theorybench.agents.policies.softmax import SoftmaxClass, log_probs_of
 from theorybench.agents.policies.tensors import OnDevice
 from theorybench.envs.core.arrays import distinct_rows
-from theorybench.envs.core.numerics import softmax
+from theorybench.envs.core.numerics import SMALLEST, softmax
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.setting import Setting
 

@@ -10,7 +10,7 @@ from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.setting import FiniteSetting
 from theorybench.envs.core.finite.totals import Ask, added_up
 from theorybench.envs.core.finite.walks import HELD, VIEWS, blocks, declared, means
-from theorybench.envs.core.numerics import divergence
+from theorybench.envs.core.numerics import SMALLEST, divergence
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LegalTablePolicy, PolicyOfSetting, SettingPolicy, TablePolicy, inverse_cdf
 from theorybench.envs.core.streams import Stream, environment_keys
@@ -24,8 +24,6 @@ SAMPLES = 2**14
 NEGLIGIBLE = 1e-12
 #: Policies that look up observations and do not change them: they are shown an array that is read-only.
 LOOK_UP = (PolicyOfSetting, TablePolicy)
-#: Shares of the reference's probability that are as good as none: their logarithm is finite.
-LEAST = 1e-300
 #: Worths of actions that differ by less are equal but for rounding.
 TIES = 1e-10
 
@@ -191,7 +189,7 @@ class FiniteOracle(Oracle[S]):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = rows / reference
         if not rows.min(initial=1.0) > 0:
-            np.fmax(ratio, LEAST, out=ratio)  # of 0 / 0, too
+            np.fmax(ratio, SMALLEST, out=ratio)  # of 0 / 0, too
         np.log(ratio, out=ratio)
         return ratio if ratio.max(initial=0.0) < np.inf else self.divergences(rows, reference)
 

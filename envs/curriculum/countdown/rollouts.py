@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from theorybench.envs.core.finite.walks import Probs, blocks
-from theorybench.envs.core.numerics import divergence
+from theorybench.envs.core.numerics import SMALLEST, divergence
 from theorybench.envs.core.policy import inverse_cdf
 from theorybench.envs.curriculum.countdown.moves import after, keys
 from theorybench.envs.curriculum.countdown.setting import Countdown
@@ -16,8 +16,6 @@ HELD = 2**16
 NEGLIGIBLE = 1e-12
 #: Numbers in the rows of a policy at the states at which it is asked together, so that these stay in the cache.
 TOGETHER = 2**16
-#: Ratios of probabilities that are as good as none: their logarithm is finite.
-LEAST = 1e-300
 
 
 class _Nodes(NamedTuple):
@@ -188,7 +186,7 @@ class StateGraph:
             success[here] = np.add.reduceat(own * (moves.won + success[moves.child]), moves.first)
             if kl:
                 later = np.where(own > 0, met[moves.child], 0.0)  # behind what is never done it is none
-                later += np.log(np.maximum(own / moves.chance, LEAST))
+                later += np.log(np.maximum(own / moves.chance, SMALLEST))
                 later *= own
                 met[here] = np.where(stray[here], np.inf, np.add.reduceat(later, moves.first))
         return success[:-1], met[:-1]

@@ -42,7 +42,7 @@ from typing import NamedTuple
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.numerics import softmax
+from theorybench.envs.core.numerics import SMALLEST, softmax
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.markov_chain.questions import CUMULANT_POLYNOMIALS
@@ -188,7 +188,7 @@ class PopulationFlow:
         """Return F(s) pi(a | s) (ln(pi / P)(s, a) + V(child)) for each layer, float64 (T, groups, members, M)."""
         costs, rest = [], np.zeros((1, 1, 1, 1))
         for row, layer, visit in zip(reversed(rows), reversed(self._layers), reversed(visits), strict=True):
-            cost = row * (np.log(np.maximum(row, 1e-300) / layer.base) + rest)
+            cost = row * (np.log(np.maximum(row, SMALLEST) / layer.base) + rest)
             costs.append(visit[..., None] * cost)
             rest = self._by_parent(cost.sum(axis=-1))
         return costs[::-1]

@@ -7,7 +7,7 @@ which holds for at most 10 K CoTs; the others enter through power sums sum p_o^j
 
 import numpy as np
 
-from theorybench.envs.core.numerics import divergence
+from theorybench.envs.core.numerics import SMALLEST, divergence
 from theorybench.envs.tree.markov_chain.questions import SMALL, TERMS
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import Shape, completion_mass
@@ -32,7 +32,7 @@ def measure_chain(setting: TreeMarkovChain, rows: np.ndarray, ks: list[int]) -> 
         ks: the K of pass@K.
     """
     shape, high = setting.shape, setting.tree.high
-    logs, row_kl = np.log(np.maximum(rows, 1e-300)), divergence(rows, setting.chain)
+    logs, row_kl = np.log(np.maximum(rows, SMALLEST)), divergence(rows, setting.chain)
     results = []
     for task, (start, target) in enumerate(zip(setting.tree.starts, setting.tree.targets, strict=True)):
         mass, reach = visits(rows, shape, start), completion_mass(rows, shape, target)

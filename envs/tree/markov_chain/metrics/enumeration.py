@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.finite.walks import blocks
+from theorybench.envs.core.numerics import SMALLEST
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import Policy, TablePolicy
 from theorybench.envs.core.views import View
@@ -136,7 +137,7 @@ class Enumeration:
                 rows, own = oracle.probs(asked, observations[block]), mass[block]
                 ratio = rows / usual[: len(rows)]
                 if not rows.min() > 0:
-                    np.maximum(ratio, 1e-300, out=ratio)
+                    np.maximum(ratio, SMALLEST, out=ratio)
                 np.log(ratio, out=ratio)
                 ratio *= rows
                 tasks = slice(block.start // M**position, -(-block.stop // M**position))
@@ -150,7 +151,7 @@ class Enumeration:
         for task, (paths, sorted_) in enumerate(zip(mass.reshape(len(kl), -1), self._sorted, strict=True)):
             order, levels, first = sorted_
             valid = float(paths.sum())
-            logs = np.log(paths if paths.min() > 0 else np.maximum(paths, 1e-300))
+            logs = np.log(paths if paths.min() > 0 else np.maximum(paths, SMALLEST))
             values = {
                 "valid": valid,
                 "easy": float(paths[self._easy[task]].sum()),
