@@ -17,6 +17,7 @@ Means are geometric (but of KL), over the runs that reach the target.
 import argparse
 import dataclasses
 import gc
+import importlib.metadata
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -109,6 +110,7 @@ def throughput(episodes: int, repeats: int) -> list[dict[str, Any]]:
             logs = np.log(rates[1:])  # (repeats, sides, clocks)
             ratios = np.exp(logs[:, 0] - logs[:, 1])
             row: dict[str, Any] = {"name": env_id.split("/")[1], "agent": name, "episodes": episodes}
+            row["version"] = importlib.metadata.version("trl")
             line = f"{row['name']:28}{name:14}"
             for number, clock in enumerate(("processor", "clock")):
                 mine, other = (float(rate) for rate in np.exp(logs[:, :, number].mean(axis=0)))

@@ -128,7 +128,7 @@ def number(value: float) -> str:
 
 
 def peers_table() -> str:
-    """Return our rate beside each peer's."""
+    """Return our rate beside each peer's, TRL's among them where it is measured."""
     lines: list[tuple[str, ...]] = []
     for row in rows_of("peers"):
         if "skipped" in row:
@@ -137,6 +137,10 @@ def peers_table() -> str:
             work = f"{row['what']}: {row['theirs']}" + (f", n = {row['n']:,}" if row["n"] > 1 else "")
             rates = f"{row['ratio']:.2f}", number(row["our_rate"]), number(row["rate"])
             lines.append((f"{row['peer']} {row['version']}", work, row["ours"], *rates, f"{row['unit']}/s"))
+    for row in rows_of("language"):
+        theirs, own = f"training a Llama: {row['agent']}, {short(row['name'])}", row["processor"]
+        rates = f"{own['ratio']:.2f}", number(own["ours"]), number(own["trl"])
+        lines.append((f"TRL {row['version']}", theirs, f"`{row['agent']}[policy=llama]`", *rates, "samples/s"))
     return tables.table(("peer", "theirs", "ours", "times as fast", "our rate", "their rate", "unit"), lines)
 
 

@@ -41,7 +41,7 @@ ORACLE = [
     GROWTH | {"exponent": 3.1, "claimed": "O(M^L)"},
 ]
 LANGUAGE = [
-    {"name": "ReasoningTree-v0", "agent": "grpo", "episodes": 2048}
+    {"name": "ReasoningTree-v0", "agent": "grpo", "episodes": 2048, "version": "1.16.0"}
     | {"processor": {"ours": 5000.0, "trl": 1250.0, "ratio": 4.0, "ratios": [3.8, 4.2]}, "clock": {}},
 ]
 
@@ -83,6 +83,8 @@ def test_language_models_stand_beside_trl(stored):
     (stored / "language.json").write_text(json.dumps(kept))
     page = speed_page.render()
     assert "weights: 2048 episodes" in page
+    beside = "| TRL 1.16.0 | training a Llama: grpo, ReasoningTree | `grpo[policy=llama]` | 4.00 | 5,000 | 1,250 |"
+    assert f"{beside} samples/s |" in page and "5 times TRL" in page
     assert "| ReasoningTree-v0 | `grpo` | 5,000 | 1,250 | 4.00 | 3.80 | 4.20 | **no** |" in page
 
 
