@@ -71,8 +71,9 @@ def reading_laws(types: Types, sign: float, amplitudes: np.ndarray, leaks: np.nd
         leaks: float64 (levels + 1,).
     """
     own = np.stack([types.mean_sign, np.full(len(types.weight), sign)], axis=1)
-    mean = (1 - leaks)[:, None, None] * own + leaks[:, None, None] * types.others
-    return np.asarray((1 + (amplitudes * mean) @ MODES) / 4)
+    mean = amplitudes * ((1 - leaks)[:, None, None] * own + leaks[:, None, None] * types.others)
+    first, second = (mean[:, :, [mode]] * MODES[mode] for mode in range(2))
+    return np.asarray((1 + first + second) / 4)
 
 
 def predictive(counts: Counts, laws: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -86,11 +87,16 @@ def predictive(counts: Counts, laws: np.ndarray, weight: np.ndarray) -> np.ndarr
     Returns:
         float64 (N, levels + 1, 4).
     """
-    flat = laws.swapaxes(1, 2).reshape(-1, len(weight))  # (kinds, T)
+    flat = np.ascontiguousarray(laws.swapaxes(0, 1)).reshape(len(weight), -1)  # (T, kinds)
     last, shorter = counts.grown
-    likely = np.empty((counts.first[-2], len(weight)))
-    likely[0] = weight
+    likely = np.empty((len(weight), counts.first[-2]))
+    likely[:, 0] = weight
     for begin, end in itertools.pairwise(counts.first[1:-1]):
-        likely[begin:end] = likely[shorter[begin:end]] * flat[last[begin:end]]
-    joint = likely @ flat.T
-    return np.asarray(joint.reshape(len(likely), -1, 4) / likely.sum(axis=1)[:, None, None])
+        likely[:, begin:end] = likely[:, shorter[begin:end]] * flat[:, last[begin:end]]
+    # One type after the other: the last bits of a product of matrices depend on the processor and its threads, and
+    # laws go into the fingerprint.
+    total, joint = np.zeros(likely.shape[1]), np.zeros((flat.shape[1], likely.shape[1]))
+    for own, law in zip(likely, flat, strict=True):
+        total += own
+        joint += law[:, None] * own
+    return np.ascontiguousarray((joint / total).T).reshape(len(total), -1, 4)

@@ -16,6 +16,7 @@ from theorybench.envs.context.mixture_recall.mixture import (
     reading_laws,
     types_of,
 )
+from theorybench.envs.core.arrays import portable
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.finite.problem import Problem
 from theorybench.envs.core.validation import instance, integer, real
@@ -148,11 +149,11 @@ class MixtureRecall(BoardSetting):
     @property
     def amplitudes(self) -> np.ndarray:
         """a_1 and a_2."""
-        return self.amplitude * np.exp(-self.decay * np.arange(2))
+        return self.amplitude * portable(np.exp(-self.decay * np.arange(2)))
 
     def leaks(self, sources: int) -> np.ndarray:
         """Return the leak at each sharpness: float64 (levels + 1,)."""
-        return leak(sources, self.step * np.arange(self.levels + 1))
+        return portable(leak(sources, self.step * np.arange(self.levels + 1)))
 
     @functools.cached_property
     def counts(self) -> Counts:
