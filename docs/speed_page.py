@@ -189,6 +189,19 @@ def settings_table() -> str:
     return tables.table(("setting", *heads, *beside, "goal", "reached"), lines)
 
 
+def learners_table() -> str:
+    """Return the milliseconds of an update along each size of a task, a column for each learner."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows_of("learners"):
+        sizes = ", ".join(map(str, row["values"]))
+        ms = ", ".join(f"{value:.2f}" for value in row["ms"])
+        line = found.setdefault(f"{short(row['name'])}: {row['size']} = {sizes}", {})
+        line[f"`{row['learner']}`"] = f"{ms} ({row['exponent']:.2f})"
+    heads = dict.fromkeys(learner for line in found.values() for learner in line)
+    lines = [(task, *(line.get(head, "") for head in heads)) for task, line in found.items()]
+    return tables.table(("task", *heads), lines)
+
+
 def scalars_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as a table of what is a number, a truth value or a word in them."""
     names = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, list | dict))
@@ -322,6 +335,7 @@ def render() -> str:
         answers_table=answers_table,
         steps=steps_table(),
         table=settings_table(),
+        learners=learners_table(),
         scalars=scalars_table,
         million=million,
         number=number,

@@ -70,7 +70,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
     page at every size. Any other is evaluated over all prefixes of a stage if there are at most 10^6 of them; beyond
     that its metrics are estimated from 4,096 episodes with a fixed seed, each with a `<key>_se`.
 
-    Cost: k N^2 for the closed form; k N! ^k N^k for others.
+    Cost: k N^2 for the closed form; k (N!)^k N^k for others.
 
     "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
