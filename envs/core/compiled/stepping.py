@@ -171,7 +171,6 @@ class Bound:
 
     def __init__(self, program: Program, setting: Dynamics, columns: Columns) -> None:
         self.program, self.columns = program, columns
-        self.running: Any = None  # the array that says which environments have ended, once it has said that none has
         self._n = n = len(columns.steps)
         self._more = 0  # environments beyond its share that this thread moves, since the others begin later
         real, number, flag = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_)

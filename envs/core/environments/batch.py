@@ -310,7 +310,7 @@ class Batch(TorchSteps):
         """
         if self.state is None:
             raise ResetNeeded("call reset before step")
-        if bool(self.ended[rows].any()):
+        if self.ended[rows].any():
             raise ResetNeeded("an environment has ended: reset it (options={'reset_mask': ...}) before it steps")
         if self.meter is not None:
             self._charge(rows)
@@ -345,11 +345,7 @@ class Batch(TorchSteps):
             except CompilationFailed as error:
                 choice.give_up(error)
                 return None
-        if self.state is None or bound.running is not self.ended:
-            self.admit(ALL)
-            bound.running = self.ended
-        elif self.meter is not None:
-            self._charge(ALL)
+        self.admit(ALL)
         self._legal = (None, None)
         try:
             stepped = bound.move(actions, choice.threads)

@@ -12,7 +12,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np import arrayobj
 
-
 #: Numbers of a line of memory, which is one thread's: lines that two threads write to travel between their cores.
 LINE = 8
 #: How often thread 0 and another one look before they give up, about 20 nanoseconds each: the others are seldom much

@@ -72,9 +72,9 @@ def write(traced: Traced) -> str:
     """Write the function, `{options}` standing for what numba is told.
 
     It moves environments start..stop - 1, some after the other, so that none waits for what another one decides: first
-    all are moved, then those whose episode ended begin again. It returns 1 if an episode ended, plus 2 if an index was out
-    of range, in which case nothing that it wrote means anything. From the first episode that ended on, and before it,
-    `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
+    all are moved, then those whose episode ended begin again. It returns 1 if an episode ended, plus 2 if an index was
+    out of range, in which case nothing that it wrote means anything. From the first episode that ended on, and before
+    it, `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
     It gives the signs by which threads `who` = 0, 1, ... share a step, see `begin` and `finish`.
 
     Args:

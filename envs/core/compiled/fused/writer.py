@@ -276,7 +276,7 @@ def in_lanes(node: Node, values: list[str], ranges: Ranges) -> str | None:
         low, high = ranges.of(node.args[0])
         if (old, new) == (np.int64, np.float64) and low >= 0 and high < 2**53:
             return f"real({values[0]})"
-        if (old, new) == (np.float64, np.int64) and -(2**31) <= low and high < 2**31:
+        if (old, new) == (np.float64, np.int64) and low >= -(2**31) and high < 2**31:
             return f"np.int64(np.int32({values[0]}))"
     if new == np.float64 and node.op in _CHOSEN:
         return _CHOSEN[node.op].format(*values)
