@@ -315,9 +315,9 @@ class Elements(Statements):
         if row is None:
             each = (self.exact(source, (*index[:-1], number(i))).text for i in range(node.shape[-1]))
             texts = self.listed(source) or f"({', '.join(each)},)"
+            row = self.scopes[-1][key] = self.variable(f"sorted({texts}, reverse=True)")
             # The smallest integer is its own opposite: where there is one nothing can be read, and NumPy does the step.
-            reversible = f"min({texts}) > {bounds(node.dtype)[0]}"
-            row = self.scopes[-1][key] = self.assign(f"sorted({texts}, reverse=True) if {reversible} else None")
+            self.line(f"if {row.text}[-1] == {bounds(node.dtype)[0]}: {row.text} = None")
         return self.assign(f"{row.text}[{index[-1].text}]", *bounds(node.dtype))
 
     def _eq(self, node: Node, index: Index) -> Expression:
