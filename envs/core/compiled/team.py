@@ -37,7 +37,8 @@ class _Helper(threading.Thread):
 
     def __init__(self, signs: np.ndarray, who: int) -> None:
         super().__init__(name="theorybench", daemon=True)
-        self.signs, self.who, self.error = signs, who, None
+        self.signs, self.who = signs, who
+        self.error: BaseException | None = None
         self.jobs: SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = SimpleQueue()
 
     def result(self, calls: int) -> int | BaseException:
