@@ -23,6 +23,8 @@ JOINED = 200
 _FUNCTIONS: dict[Callable[[Any], Any], Any] = {_finalised: mix_number}
 #: Names of values, and a statement outside of blocks that gives one.
 _NAME, _GIVEN = re.compile(r"\bv\d+\b"), re.compile(r" {4}(v\d+) = ")
+#: A statement that brings a value into the range of its type.
+_BROUGHT = re.compile(r" {4}v\d+ = (v\d+) if -?\d+ <= \1 <= ")
 #: Arrays of fewer elements are made of them also where a table has them in a row.
 ROW = 4
 #: How `Struct` names the types of numbers.
@@ -67,7 +69,10 @@ class Plain(Elements):
         joined, held = list[str](), dict[str, str]()
         for line in lines:
             text = _NAME.sub(lambda name: held.pop(name[0], name[0]), line)
-            given = _GIVEN.match(text)
+            given, brought = _GIVEN.match(text), _BROUGHT.match(text)
+            if brought and count[brought[1]] == 4 and joined[-1].startswith(f"    {brought[1]} = "):
+                value = joined.pop().partition(" = ")[2]
+                text = text.replace(f"<= {brought[1]} <=", f"<= ({brought[1]} := {value}) <=", 1)
             if given and given[1] in self.fixed and count[given[1]] == 2 and len(text) < JOINED:
                 held[given[1]] = f"({text[given.end() :]})"
             else:
