@@ -238,8 +238,8 @@ class Batch(TorchSteps):
             self._legal = self.state, self.setting.action_mask(self.state)
         return self._legal[1]
 
-    def actions(self, given: Any, count: int) -> Any:
-        """Check actions: int64 (count,), or (count, 2) for pairs.
+    def actions(self, given: Any, count: int, copy: bool = True) -> Any:
+        """Check actions: int64 (count,), or (count, 2) for pairs; a copy for `step`, since a state may keep them.
 
         On an accelerator the host does not wait for their range: the device stops at one that is out of it.
 
@@ -264,7 +264,7 @@ class Batch(TorchSteps):
             wrong = count and (int(self.xp.min(array)) < 0 or int(self.xp.max(array)) > high)
         if wrong:
             raise ActionError("actions", given, f"integers in 0..{high}")
-        return self.xp.astype(array, self.xp.int64)  # a copy, since a state may keep its actions
+        return self.xp.astype(array, self.xp.int64, copy=copy)
 
     def step(self, actions: Any, rows: Any = ALL) -> tuple[Any, Any, Any]:
         """Move some environments by one checked action each.
@@ -310,7 +310,7 @@ class Batch(TorchSteps):
         """
         if self.state is None:
             raise ResetNeeded("call reset before step")
-        if bool(self.xp.any(self.ended[rows])):
+        if self.ended[rows].any():
             raise ResetNeeded("an environment has ended: reset it (options={'reset_mask': ...}) before it steps")
         if self.meter is not None:
             self._charge(rows)
@@ -323,7 +323,7 @@ class Batch(TorchSteps):
         """Move all environments, and begin again those that end, by compiled code where that is to be done.
 
         Args:
-            actions: what `actions` returned.
+            actions: what `actions` returned, without a copy too.
             choice: of the path.
 
         Returns:

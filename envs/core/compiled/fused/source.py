@@ -17,7 +17,8 @@ _HEAD = '''"""One step of many environments, written by theorybench.envs.core.co
 
 import numpy as np
 from numba import njit
-from theorybench.envs.core.compiled.fused.memory import allow, announce, copy_row, place, scratch, store_word
+from theorybench.envs.core.compiled.fused.lanes import larger, real, smaller
+from theorybench.envs.core.compiled.fused.memory import allow, begin, copy_row, finish, place, scratch, store_word
 from theorybench.envs.core.compiled.fused.sorting import sort_beside
 
 
@@ -71,10 +72,10 @@ def write(traced: Traced) -> str:
     """Write the function, `{options}` standing for what numba is told.
 
     It moves environments start..stop - 1, some after the other, so that none waits for what another one decides: first
-    all are moved, then those whose episode ended begin again. It returns whether an episode ended, and whether an index
-    was out of range, in which case nothing that it wrote means anything. From the first episode that ended on, and
-    before it, `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
-    First of all it counts `signs[0]` up, which tells other threads that it is at work.
+    all are moved, then those whose episode ended begin again. It returns 1 if an episode ended, plus 2 if an index was
+    out of range, in which case nothing that it wrote means anything. From the first episode that ended on, and before
+    it, `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
+    It gives the signs by which threads `who` = 0, 1, ... share a step, see `begin` and `finish`.
 
     Args:
         traced: the setting's step.
@@ -84,7 +85,7 @@ def write(traced: Traced) -> str:
     """
     source = _StepSource(traced)
     shown = list(source.widths)
-    arguments = ["start", "stop", "signs", "actions", "rewards", "terminated"]
+    arguments = ["start", "stop", "signs", "who", "actions", "rewards", "terminated"]
     arguments += [*(["invalid"] if traced.legal else []), *shown]
     arguments += [*(f"final_{name}" for name in shown), *(f"state{i}" for i in range(len(traced.held)))]
     arguments += ["mixed", "episodes", "keys", "steps", "stage", "hint", "world"]
@@ -155,8 +156,13 @@ class _StepSource:
                 "scratch" if elements * dtype.itemsize <= 2 * BYTES else "np.empty"
             )  # stacks of threads are small
             memory.append(f"{name} = {function}({elements}, np.{dtype.name})")
-        made = ["announce(signs)", f"block, any_ended, beyond = {block}, False, np.zeros(1, np.bool_)", *memory]
-        return [*made, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
+        made = ["begin(signs, who)", f"block, any_ended, beyond = {block}, False, np.zeros(1, np.bool_)", *memory]
+        last = [
+            "found = (1 if any_ended else 0) + (2 if beyond[0] else 0)",
+            "finish(signs, who, found)",
+            "return found",
+        ]
+        return [*made, *writer.scopes[0].lines, *last]
 
     @contextlib.contextmanager
     def _staged(self, roots: list[Node], count: str, row: str) -> Iterator[None]:
