@@ -91,6 +91,23 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rows[first], place
 
 
+class RowIndex:
+    """Finds rows of tokens, integers (m, k); of equal rows the first counts."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self._dtype, self._keys = rows.dtype, row_keys(rows) if rows.shape[1] else np.zeros(len(rows), "S1")
+        self._order = np.argsort(self._keys, kind="stable")
+        self._keys = self._keys[self._order]
+
+    def find(self, rows: np.ndarray) -> np.ndarray:
+        """Return the number of each row (n, k): int64 (n,); 0 for a row that there is not."""
+        if not rows.shape[1]:
+            return np.zeros(len(rows), np.int64)
+        keys = row_keys(rows.astype(self._dtype))
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[place] == keys, self._order[place], 0)
+
+
 def find_rows(known: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each row's place among known ones (m, k) in the order of their keys, int64 (n,), and if it is there."""
     keys, wanted = row_keys(known), row_keys(np.asarray(rows, known.dtype))
