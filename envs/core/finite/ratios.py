@@ -1,5 +1,6 @@
 """Logarithms of ratios of probabilities: in NumPy, or compiled, where numba is installed and there are very many."""
 
+import functools
 import importlib.util
 from typing import Any
 
@@ -23,7 +24,7 @@ def log_ratios(rows: np.ndarray, reference: np.ndarray, *, among: int) -> np.nda
     Returns:
         float64 (n, A).
     """
-    if among >= MANY and importlib.util.find_spec("numba") is not None:
+    if among >= MANY and _has_numba():
         from theorybench.envs.core.finite.compiled_ratios import logs
 
         found = np.empty(rows.shape)
@@ -35,6 +36,11 @@ def log_ratios(rows: np.ndarray, reference: np.ndarray, *, among: int) -> np.nda
         np.fmax(ratio, SMALLEST, out=ratio)  # of 0 / 0, too
     np.log(ratio, out=ratio)
     return ratio
+
+
+@functools.cache
+def _has_numba() -> bool:
+    return importlib.util.find_spec("numba") is not None
 
 
 def _flat(rows: np.ndarray) -> Any:
