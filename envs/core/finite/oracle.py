@@ -172,7 +172,7 @@ class FiniteOracle(Oracle[S]):
             first, group = alike
             few = self.ask(policy, seen[first])
             usual = self.surprise(few, seen[first]) if kl else None
-            return lambda block: (few[group[block]], None if usual is None else usual[group[block]])
+            return lambda run: (few.take(group[run], axis=0), None if usual is None else usual.take(group[run]))
         look_up = isinstance(policy, LOOK_UP)
         rows = np.zeros((0, 0)) if look_up else self.ask(policy, seen)
         among = len(graph) * self.setting.num_actions
