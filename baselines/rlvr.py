@@ -80,7 +80,8 @@ class RLVR(GradientAgent):
 
     def counted(self, each: torch.Tensor) -> torch.Tensor:
         """Return numbers of episodes that are learnt from, (prompts, group_size), of those of all episodes."""
-        return each.reshape(-1, self.episodes_per_prompt)[:, : self.group_size]
+        blocks = each.reshape(-1, self.episodes_per_prompt)
+        return blocks[:, : self.group_size] if self.reject_easy else blocks
 
     def above_others(self, blocks: torch.Tensor, data: Samples) -> torch.Tensor:
         """Return rewards (prompts, group_size) less the mean of the others, of their group or else of the batch."""

@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from theorybench.envs.core.compiled.playing import ActedSteps, ActingTable, known, program_of
+from theorybench.envs.core.compiled.program import CompilationFailed
+from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.numerics import SMALLEST
 from theorybench.envs.core.policy import drawn, inverse_cdf
 from theorybench.envs.core.views import View
@@ -103,3 +106,22 @@ class TableChoice:
         rows = rows if uniforms.ndim == 1 else rows[:, None]
         actions = drawn(self.cumulative, uniforms, rows)
         return actions, self.logs.ravel().take(rows * self.logs.shape[1] + actions)
+
+    def play(self, batch: Batch, numbers: np.ndarray, written: tuple[np.ndarray, ...]) -> ActedSteps | None:
+        """Return what plays the episodes that all environments have just begun, or None for NumPy.
+
+        Args:
+            batch: the engine.
+            numbers: of the episodes.
+            written: see `ActedSteps`.
+        """
+        program = program_of(batch, self.view)
+        if program is None:
+            return None
+        first = self.first_rows(numbers)
+        table = ActingTable(self.view, batch.setting.horizon, self.cumulative, self.logs, first)
+        try:
+            return ActedSteps(program, batch, table, written)
+        except CompilationFailed:
+            known(batch.setting.fingerprint).refused = True
+            return None

@@ -1,6 +1,7 @@
 """Rollouts: whole episodes of a policy, in groups that share a prompt."""
 
 import dataclasses
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from theorybench.agents.api.budget import batch_of
 from theorybench.agents.api.drawing import Choose, TableChoice, sample
+from theorybench.envs.core.compiled.playing import known
 from theorybench.envs.core.environments.batch import ALL, Batch, ResetOptions
 from theorybench.envs.core.errors import OptionError, ParameterError
 from theorybench.envs.core.policy import TablePolicy, are_probs, checked_probs
@@ -263,22 +265,32 @@ def _wave(batch: Batch, choose: Choose, numbers: np.ndarray, rows: Any) -> Episo
     seen = np.array(batch.state.prompt[rows])
     where: Any = rows  # environments that still run, and the slots of their episodes
     slots: Any = ALL
+    played, started = None, time.process_time()
+    if isinstance(choose, TableChoice) and isinstance(rows, slice):
+        played = choose.play(batch, numbers, (observations, actions, log_probs))
     for step in range(horizon):
-        observed = batch.observe()[where]
-        mask = setting.action_mask(batch.state)
-        if mask is not None:
-            legal = np.ones((m, horizon, setting.num_actions), bool) if legal is None else legal
-            legal[slots, step] = mask[where]
-        chosen, logs = choose(observed, None if mask is None else mask[where], numbers[slots], step)
-        gained, terminated, _ = batch.step(chosen, where)
-        observations[slots, step], actions[slots, step], log_probs[slots, step] = observed, chosen, logs
+        if played and isinstance(slots, slice):  # all still run
+            gained, terminated, ended = played.step(step, choose.uniforms(numbers, step))
+        else:
+            observed = batch.observe()[where]
+            mask = setting.action_mask(batch.state)
+            if mask is not None:
+                legal = np.ones((m, horizon, setting.num_actions), bool) if legal is None else legal
+                legal[slots, step] = mask[where]
+            chosen, logs = choose(observed, None if mask is None else mask[where], numbers[slots], step)
+            gained, terminated, _ = batch.step(chosen, where)
+            observations[slots, step], actions[slots, step], log_probs[slots, step] = observed, chosen, logs
+            ended = np.count_nonzero(terminated)
         rewards[slots] += gained
-        lengths[slots] = step + 1
-        if terminated.all():
+        if ended or step + 1 == horizon:
+            lengths[slots] = step + 1
+        if ended == len(terminated):
             break
-        if terminated.any():
+        if ended:
             alive = np.flatnonzero(~terminated)
             slots = alive if isinstance(slots, slice) else slots[alive]
             where = alive if isinstance(where, slice) else where[alive]
+    if not played and isinstance(choose, TableChoice):
+        known(setting.fingerprint).spent += time.process_time() - started
     action_mask = every((m, horizon, setting.num_actions)) if legal is None else legal
     return Episodes(observations, actions, action_mask, log_probs, rewards, seen, lengths)

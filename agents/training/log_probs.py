@@ -49,9 +49,7 @@ class TableLogs:
     """
 
     def __init__(self, data: Samples, rows: int, actions: int) -> None:
-        runs, self._shape = len(data.encoded), data.taken.shape
-        self._taken, places = data.taken.numpy().ravel(), data.encoded.numpy()
-        self._places = (places if runs == 1 else places + rows * np.arange(runs)[:, None, None]).ravel()
+        self._shape, self._taken, self._places = data.taken.shape, data.taken.numpy().ravel(), _places(data, rows)
         # Where each step's action is among all of (A, steps), and each of these in the tables.
         self._chosen = data.actions.numpy().ravel() * len(self._places) + np.arange(len(self._places))
         self._cells = (self._places * actions + np.arange(actions)[:, None]).ravel()
@@ -79,6 +77,35 @@ class TableLogs:
         steps = torch.ops.aten._log_softmax_backward_data(steps, self._logs, 0, steps.dtype)
         cells = np.bincount(self._cells, steps.numpy().ravel(), self._table.numel())
         return torch.from_numpy(cells).reshape(self._table)
+
+
+class TableValues:
+    """The values of a critic that is a number for each row, of all runs at once, and their derivative: a `Lookup`.
+
+    Args:
+        data: with a leading axis of runs.
+        rows: of each run.
+    """
+
+    def __init__(self, data: Samples, rows: int) -> None:
+        self._shape, self._taken, self._places = data.taken.shape, data.taken.numpy().ravel(), _places(data, rows)
+
+    def read(self, parameters: torch.Tensor) -> torch.Tensor:
+        """Return the values before each step, (R, N, T), 0 in padding, at those of rows (R, rows)."""
+        self._table = parameters.shape
+        values = parameters.numpy().ravel().take(self._places) * self._taken
+        return torch.from_numpy(values.reshape(self._shape))
+
+    def back(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient at the values of rows: what steps add to a row is added in their order."""
+        rows = np.bincount(self._places, gradient.numpy().ravel() * self._taken, self._table.numel())
+        return torch.from_numpy(rows).reshape(self._table)
+
+
+def _places(data: Samples, rows: int) -> np.ndarray:
+    """Return the rows of all steps among those of all runs, int64."""
+    places, runs = data.encoded.numpy(), len(data.encoded)
+    return np.asarray(places if runs == 1 else places + rows * np.arange(runs)[:, None, None]).ravel()
 
 
 def of_fixed(softmax: SoftmaxClass, data: Samples) -> Function | None:

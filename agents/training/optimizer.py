@@ -56,14 +56,22 @@ class Descent(ABC):
             rate: of the learning rate, the part that this step takes.
         """
 
-    def each(self, function: Function, data: Samples, at: torch.Tensor | None = None) -> torch.Tensor:
-        """Apply a function of the parameters, or of others (R, ...), and the data of one run to every run, (R, ...)."""
-        at = self.parameters if at is None else at
-        if self._mapped and len(at) > 1:  # mapping a single run takes most of the time of a small one
-            return torch.func.vmap(function)(at, data)
+    def each(self, function: Function, data: Samples) -> torch.Tensor:
+        """Apply a function of the parameters and the data of one run to every run, (R, ...)."""
+        if self.maps:
+            return torch.func.vmap(function)(self.parameters, data)
+        return torch.stack([function(own, part) for own, part in zip(self.parameters, self.parts(data), strict=True)])
+
+    @property
+    def maps(self) -> bool:
+        """Whether losses are mapped over the runs: mapping a single run takes most of the time of a small one."""
+        return self._mapped and len(self.parameters) > 1
+
+    def parts(self, data: Samples) -> list[Samples]:
+        """Return the data of each run."""
         if self._data is not data:
-            self._data, self._parts = data, [data.of(run) for run in range(len(at))]
-        return torch.stack([function(own, part) for own, part in zip(at, self._parts, strict=True)])
+            self._data, self._parts = data, [data.of(run) for run in range(len(self.parameters))]
+        return self._parts
 
 
 class BatchedOptimizer(Descent):
@@ -91,7 +99,6 @@ class BatchedOptimizer(Descent):
         device: torch.device | None = None,
     ) -> None:
         super().__init__(start, mapped=mapped, device=device)
-        self.parameters.requires_grad_()
         self._learning_rate, self._max_norm = learning_rate, max_norm
         #: Adam's moments and count of steps; None for plain descent.
         self._moments: list[torch.Tensor] | None = None
@@ -108,15 +115,22 @@ class BatchedOptimizer(Descent):
             rate: likewise.
             through: what the loss is a function of instead of the parameters.
         """
-        at = self.parameters if through is None else through.read(self.parameters.detach()).requires_grad_()
-        (gradient,) = torch.autograd.grad(self.each(loss, data, at).sum(), [at], allow_unused=True)
-        if gradient is None:
+        at = self.parameters.detach() if through is None else through.read(self.parameters.detach())
+        if self.maps:
+            leaves = [at.requires_grad_()]
+            losses = [torch.func.vmap(loss)(at, data).sum()]
+        else:
+            leaves = [own.requires_grad_() for own in at.unbind()]
+            losses = [loss(own, part) for own, part in zip(leaves, self.parts(data), strict=True)]
+        gradients = torch.autograd.grad(losses, leaves, allow_unused=True)
+        if gradients[0] is None:
             return
+        gradient = gradients[0] if self.maps else torch.stack(gradients) if len(leaves) > 1 else gradients[0][None]
         with torch.no_grad():
-            gradient = gradient if through is None else through.back(gradient)
+            gradient = gradient.contiguous() if through is None else through.back(gradient)
             if self._max_norm < math.inf:
                 norms = torch.linalg.vector_norm(gradient.flatten(1), dim=1)[(..., *(None,) * (gradient.ndim - 1))]
-                gradient = gradient * torch.clamp(self._max_norm / (norms + 1e-12), max=1.0)
+                gradient.mul_(torch.clamp(self._max_norm / (norms + 1e-12), max=1.0))
             self._move(gradient, rate * self._learning_rate)
 
     def _move(self, gradient: torch.Tensor, rate: float) -> None:

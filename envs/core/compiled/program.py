@@ -1,5 +1,6 @@
 """Compiled functions: of settings, shared by those with the same source, and kept on disk between processes."""
 
+import functools
 import hashlib
 import importlib.util
 import os
@@ -29,7 +30,7 @@ class CompilationFailed(Exception):
 
 
 #: Files of functions that are compiled into others.
-_USED = ("memory.py", "sorting.py", "values.py")
+_USED = ("memory.py", "sorting.py", "values.py", "choosing.py")
 
 
 class Program(NamedTuple):
@@ -49,6 +50,11 @@ class Program(NamedTuple):
     def loaded(self) -> bool:
         """Whether the function has been compiled, or read from disk, in this process."""
         return self.source in _FUNCTIONS
+
+    @property
+    def kept(self) -> bool:
+        """Whether an earlier process has compiled the function, and what numba made of it is on disk."""
+        return _kept(self.source)
 
     @property
     def failed(self) -> bool:
@@ -92,13 +98,14 @@ def any_loaded() -> bool:
     return bool(_FUNCTIONS)
 
 
-def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
+def find(setting: Dynamics, stage: bool = False, hint: bool = False, acting: bool = False) -> Program:
     """Return the step of a setting, traced once.
 
     Args:
         setting: the setting.
         stage: whether episodes begin with a stage.
         hint: whether they begin with a hint.
+        acting: whether a table acts, and episodes that end do not begin again.
 
     Raises:
         Untraceable: its dynamics do what the tracer does not know.
@@ -107,17 +114,18 @@ def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
     from theorybench.envs.core.compiled.trace import trace
 
     held = setting.__dict__.setdefault("_programs", {})
-    if (stage, hint) not in held:
+    key = stage, hint, acting
+    if key not in held:
         try:
             traced = trace(setting, stage, hint)
             graph = traced.graph
             packed = [graph.packed(number) for number in range(len(graph.tables))]
             tables = [table for table, _ in packed] + [values for _, values in packed if values is not None]
             tables += [guide(graph.tables[number]) for number in sorted(graph.searched)]
-            held[stage, hint] = Program(write(traced), tuple(tables), traced.legal is not None)
+            held[key] = Program(write(traced, acting), tuple(tables), traced.legal is not None)
         except Untraceable as error:
-            held[stage, hint] = error
-    found = held[stage, hint]
+            held[key] = error
+    found = held[key]
     if isinstance(found, Untraceable):
         raise found
     return found  # type: ignore[no-any-return]
@@ -141,10 +149,23 @@ def folder() -> Path:
     return kept_folder() / "compiled"
 
 
+@functools.cache
+def _kept(text: str) -> bool:
+    try:
+        return any(folder().glob(f"__pycache__/{_name(text)}.*.nbi"))
+    except (OSError, RuntimeError):  # no home
+        return False
+
+
+def _name(text: str) -> str:
+    """Return the name of the module of a source."""
+    used = "".join(Path(__file__).with_name("fused").joinpath(name).read_text() for name in _USED)
+    return f"theorybench_compiled_{hashlib.sha256((text + used).encode()).hexdigest()[:24]}"
+
+
 def _load(text: str) -> Callable[..., tuple[bool, bool]]:
     """Make the function of a source, from a file that numba's cache can stand beside where one can be written."""
-    used = "".join(Path(__file__).with_name("fused").joinpath(name).read_text() for name in _USED)
-    name = f"theorybench_compiled_{hashlib.sha256((text + used).encode()).hexdigest()[:24]}"
+    name = _name(text)
     try:
         path = _written(folder() / f"{name}.py", text.replace("{options}", ", cache=True"))
     except (OSError, RuntimeError):  # no home, or a read-only one
