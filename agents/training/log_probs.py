@@ -1,7 +1,9 @@
 """Log-probabilities of the actions of samples, for one run: what losses are functions of."""
 
 import functools
+from typing import Self
 
+import numpy as np
 import torch
 
 from theorybench.agents.policies.softmax import RowSoftmax, SoftmaxClass, TabularSoftmax
@@ -17,18 +19,93 @@ _VECTOR = 8
 def log_probs(softmax: SoftmaxClass, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
     """Return log-probabilities of the taken actions, shaped like them, 0 in padding."""
     logits = softmax.step_logits(parameters, data.encoded)
-    pair, free = data.actions.ndim == data.taken.ndim + 1, not softmax.setting.has_action_mask
-    small = logits.shape[-1] <= _FEW and data.taken.numel() % _VECTOR == 0
-    if free and small and not pair and isinstance(softmax, TabularSoftmax):
+    if _passes(softmax, data.actions, data.taken):
         # A pass over each action takes a third of one over short rows, and gives the same bits.
         logs = torch.log_softmax(logits.movedim(-1, 0).contiguous(), dim=0)
         return torch.gather(logs, 0, data.actions[None])[0] * data.taken
+    pair, free = data.actions.ndim == data.taken.ndim + 1, not softmax.setting.has_action_mask
     if not (free and isinstance(softmax, RowSoftmax)):  # for networks it also decides how gradients lie in memory
         logits = torch.where(data.legal, logits, -torch.inf)
     logs = torch.log_softmax(logits, dim=-1)
     chosen = data.actions if pair else data.actions[..., None]
     picked = torch.gather(logs, -1, chosen) * data.taken[..., None]
     return picked if pair else picked[..., 0]
+
+
+def _passes(softmax: SoftmaxClass, actions: torch.Tensor, taken: torch.Tensor) -> bool:
+    """Return whether the actions of one run's steps, or of several, are few, and one at each step of a table."""
+    few = softmax.setting.num_actions <= _FEW and not softmax.setting.has_action_mask
+    each = taken.shape[-2] * taken.shape[-1]
+    return few and actions.ndim == taken.ndim and each % _VECTOR == 0 and isinstance(softmax, TabularSoftmax)
+
+
+class TableLogs:
+    """`log_probs` of all runs at once where it passes over actions, and its derivative, without autograd: a `Lookup`.
+
+    Args:
+        data: with a leading axis of runs.
+        rows: of each run's table.
+        actions: A.
+    """
+
+    def __init__(self, data: Samples, rows: int, actions: int) -> None:
+        self._shape, self._taken, self._places = data.taken.shape, data.taken.numpy().ravel(), _places(data, rows)
+        # Where each step's action is among all of (A, steps), and each of these in the tables.
+        self._chosen = data.actions.numpy().ravel() * len(self._places) + np.arange(len(self._places))
+        self._cells = (self._places * actions + np.arange(actions)[:, None]).ravel()
+
+    @classmethod
+    def of(cls, softmax: SoftmaxClass, data: Samples) -> Self | None:
+        """Return those of samples, or None where it does not pass over actions."""
+        if not isinstance(softmax, TabularSoftmax) or not _passes(softmax, data.actions, data.taken):
+            return None
+        return cls(data, softmax.view.rows, softmax.setting.num_actions)
+
+    def read(self, parameters: torch.Tensor) -> torch.Tensor:
+        """Return the log-probabilities of all runs, (R, N, T), at their tables (R, rows, A)."""
+        self._table = parameters.shape
+        tables = parameters.numpy().reshape(-1, self._table[-1])
+        self._logs = torch.log_softmax(torch.from_numpy(tables.T.take(self._places, axis=1)), dim=0)
+        chosen = self._logs.numpy().ravel().take(self._chosen)
+        return torch.from_numpy((chosen * self._taken).reshape(self._shape))
+
+    def back(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient at the tables: what steps add to a row is added in their order."""
+        chosen = np.zeros(self._logs.numel())
+        chosen[self._chosen] = gradient.numpy().ravel() * self._taken
+        steps = torch.from_numpy(chosen).reshape(self._logs.shape)
+        steps = torch.ops.aten._log_softmax_backward_data(steps, self._logs, 0, steps.dtype)
+        cells = np.bincount(self._cells, steps.numpy().ravel(), self._table.numel())
+        return torch.from_numpy(cells).reshape(self._table)
+
+
+class TableValues:
+    """The values of a critic that is a number for each row, of all runs at once, and their derivative: a `Lookup`.
+
+    Args:
+        data: with a leading axis of runs.
+        rows: of each run.
+    """
+
+    def __init__(self, data: Samples, rows: int) -> None:
+        self._shape, self._taken, self._places = data.taken.shape, data.taken.numpy().ravel(), _places(data, rows)
+
+    def read(self, parameters: torch.Tensor) -> torch.Tensor:
+        """Return the values before each step, (R, N, T), 0 in padding, at those of rows (R, rows)."""
+        self._table = parameters.shape
+        values = parameters.numpy().ravel().take(self._places) * self._taken
+        return torch.from_numpy(values.reshape(self._shape))
+
+    def back(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient at the values of rows: what steps add to a row is added in their order."""
+        rows = np.bincount(self._places, gradient.numpy().ravel() * self._taken, self._table.numel())
+        return torch.from_numpy(rows).reshape(self._table)
+
+
+def _places(data: Samples, rows: int) -> np.ndarray:
+    """Return the rows of all steps among those of all runs, int64."""
+    places, runs = data.encoded.numpy(), len(data.encoded)
+    return np.asarray(places if runs == 1 else places + rows * np.arange(runs)[:, None, None]).ravel()
 
 
 def of_fixed(softmax: SoftmaxClass, data: Samples) -> Function | None:

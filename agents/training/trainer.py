@@ -16,14 +16,15 @@ import torch
 
 from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget, batch_of, least_remaining
-from theorybench.agents.api.rollout import Episodes, collect, sample
+from theorybench.agents.api.drawing import ReadChoice
+from theorybench.agents.api.rollout import Episodes, collect
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.networks.base import NetworkSoftmax
 from theorybench.agents.policies.on_device import DeviceData, placed
 from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax
 from theorybench.agents.training.critic import Critic
 from theorybench.agents.training.known_rows import KnownRows
-from theorybench.agents.training.log_probs import log_probs, of_fixed
+from theorybench.agents.training.log_probs import TableLogs, log_probs, of_fixed
 from theorybench.agents.training.mezo import Mezo
 from theorybench.agents.training.optimizer import BatchedOptimizer, Descent, Function
 from theorybench.agents.training.samples import Samples, padded
@@ -186,30 +187,23 @@ class Trainer:
         drawn = self.uniforms(episodes * self.setting.horizon * pairs) if uniforms is None else uniforms
         drawn = drawn.reshape(self.runs * episodes, self.setting.horizon, pairs)
         given = None if given is None else given.reshape(-1, 2)
+
+        def drawn_by(numbers: np.ndarray, step: int) -> np.ndarray:
+            every = drawn[:, step] if len(numbers) == len(drawn) else drawn[numbers, step]
+            return every if pairs == 2 else every[:, 0]
+
         if self._on_device is not None:
             prepare = self._on_device.prepare(self.parameters.detach(), drawn, policy, given)
             return collect(self._batch, prepare, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs)
-        read = self.softmax.reader(self.parameters.detach())
-
-        def choose(
-            observed: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
-        ) -> tuple[np.ndarray, np.ndarray]:
-            if policy is None:
-                probs, rows = read(observed, legal, numbers // episodes)
-            else:
-                probs, rows = self._fixed_probs(policy, observed)
-            actions, logs = sample(probs, drawn[numbers, step] if pairs == 2 else drawn[numbers, step, 0], rows)
-            if given is None:
-                return actions, logs
-            actions = np.where(given[numbers] >= 0, given[numbers], actions)
-            rows = np.arange(len(probs)) if rows is None else rows
-            return actions, np.log(np.maximum(probs[rows[:, None], actions], SMALLEST))
-
+        softmax, own, choose = self.softmax, self.parameters.detach(), None
+        if policy is None and given is None and isinstance(softmax, RowSoftmax):
+            choose = softmax.by_table(own, drawn_by, episodes)
+        if choose is None:
+            read = softmax.reader(own) if policy is None else lambda seen, *_: self._fixed_probs(policy, seen)
+            choose = ReadChoice(read, drawn_by, episodes, given)
         # What networks say depends a little on how many observations they see at a time.
-        ahead = isinstance(self.softmax, RowSoftmax)
-        return collect(
-            self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs, ahead=ahead
-        )
+        asked: dict[str, Any] = {"runs": self.runs, "ahead": isinstance(softmax, RowSoftmax)}
+        return collect(self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, **asked)
 
     def _fixed_probs(self, policy: Policy, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Return a fixed policy's probabilities as `sample` takes them; few prompts may stand for many episodes."""
@@ -327,8 +321,12 @@ class Trainer:
         if rate is None:
             left = (self.remaining + data.rewards.shape[1]) / self._budgets[0].total
             rate = min(left, 1.0) if self._decays else 1.0
-        step = functools.partial(self.loss_of_one, loss, logs=logs)
-        self.optimizer.step(step, self.anchored(data), rate)
+        own = None if logs or not isinstance(self.optimizer, BatchedOptimizer) else TableLogs.of(self.softmax, data)
+        if own:
+            self.optimizer.step(functools.partial(self._loss_at, loss), data, rate, own)
+        else:
+            step = functools.partial(self.loss_of_one, loss, logs=logs)
+            self.optimizer.step(step, self.anchored(data), rate)
         if log:
             self.report(data, **scalars)
 
@@ -347,9 +345,11 @@ class Trainer:
     ) -> torch.Tensor:
         """Return the loss of one run as a function of its parameters."""
         own = (logs or self.log_probs)(parameters, data)
-        if not isinstance(self.optimizer, Mezo):
-            data = data._replace(anchor=own.detach())
-        return loss(own, data)
+        return loss(own, data) if isinstance(self.optimizer, Mezo) else self._loss_at(loss, own, data)
+
+    def _loss_at(self, loss: Loss, own: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Return the loss of one run as a function of its log-probabilities."""
+        return loss(own, data._replace(anchor=own.detach()))
 
     def fit(self, loss: Loss, data: Samples, *, steps: int, size: int, group_size: int = 1) -> None:
         """Descend a loss on fixed data, by mini-batch steps whose size falls linearly with the remaining budget.

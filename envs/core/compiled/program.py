@@ -1,5 +1,6 @@
 """Compiled functions: of settings, shared by those with the same source, and kept on disk between processes."""
 
+import functools
 import hashlib
 import importlib.util
 import os
@@ -29,7 +30,7 @@ class CompilationFailed(Exception):
 
 
 #: Files of functions that are compiled into others.
-_USED = ("lanes.py", "memory.py", "sorting.py", "values.py")
+_USED = ("choosing.py", "lanes.py", "memory.py", "sorting.py", "values.py")
 
 
 class Program(NamedTuple):
@@ -49,6 +50,11 @@ class Program(NamedTuple):
     def loaded(self) -> bool:
         """Whether the function has been compiled, or read from disk, in this process."""
         return self.source in _FUNCTIONS
+
+    @property
+    def kept(self) -> bool:
+        """Whether an earlier process has compiled the function, and what numba made of it is on disk."""
+        return _kept(self.source)
 
     @property
     def failed(self) -> bool:
@@ -92,31 +98,33 @@ def any_loaded() -> bool:
     return bool(_FUNCTIONS)
 
 
-def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
+def find(setting: Dynamics, stage: bool = False, hint: bool = False, acting: bool = False) -> Program:
     """Return the step of a setting, traced once.
 
     Args:
         setting: the setting.
         stage: whether episodes begin with a stage.
         hint: whether they begin with a hint.
+        acting: whether a table acts, and episodes that end do not begin again.
 
     Raises:
         Untraceable: its dynamics do what the tracer does not know.
     """
     held = setting.__dict__.setdefault("_programs", {})
-    found = held.get((stage, hint))
+    key = stage, hint, acting
+    found = held.get(key)
     if found is None:
         try:
-            found = _traced(setting, stage, hint)
+            found = _traced(setting, stage, hint, acting)
         except Untraceable as error:
             found = error
-        held[stage, hint] = found
+        held[key] = found
     if isinstance(found, Untraceable):
         raise found
     return found  # type: ignore[no-any-return]
 
 
-def _traced(setting: Dynamics, stage: bool, hint: bool) -> Program:
+def _traced(setting: Dynamics, stage: bool, hint: bool, acting: bool) -> Program:
     from theorybench.envs.core.compiled.fused.source import write  # what few steps do without
     from theorybench.envs.core.compiled.trace import trace
 
@@ -125,7 +133,7 @@ def _traced(setting: Dynamics, stage: bool, hint: bool) -> Program:
     packed = [graph.packed(number) for number in range(len(graph.tables))]
     tables = [table for table, _ in packed] + [values for _, values in packed if values is not None]
     tables += [guide(graph.tables[number]) for number in sorted(graph.searched)]
-    return Program(write(traced), tuple(tables), traced.legal is not None)
+    return Program(write(traced, acting), tuple(tables), traced.legal is not None)
 
 
 def guide(table: np.ndarray) -> np.ndarray:
@@ -146,10 +154,23 @@ def folder() -> Path:
     return kept_folder() / "compiled"
 
 
+@functools.cache
+def _kept(text: str) -> bool:
+    try:
+        return any(folder().glob(f"__pycache__/{_name(text)}.*.nbi"))
+    except (OSError, RuntimeError):  # no home
+        return False
+
+
+def _name(text: str) -> str:
+    """Return the name of the module of a source."""
+    used = "".join(Path(__file__).with_name("fused").joinpath(name).read_text() for name in _USED)
+    return f"theorybench_compiled_{hashlib.sha256((text + used).encode()).hexdigest()[:24]}"
+
+
 def _load(text: str) -> Callable[..., int]:
     """Make the function of a source, from a file that numba's cache can stand beside where one can be written."""
-    used = "".join(Path(__file__).with_name("fused").joinpath(name).read_text() for name in _USED)
-    name = f"theorybench_compiled_{hashlib.sha256((text + used).encode()).hexdigest()[:24]}"
+    name = _name(text)
     try:
         path = _written(folder() / f"{name}.py", text.replace("{options}", ", cache=True"))
     except (OSError, RuntimeError):  # no home, or a read-only one

@@ -91,6 +91,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
 
             if what := hindrance(self.setting, resolved):
                 raise ParameterError("compiled", True, "None or False for this setting", what)
+        self.batch.compiles = compiled
         self._choice = Choice(self.setting, self.num_envs, False if self._fused else compiled, threads, hindered)
         self.single_observation_space, self.single_action_space = spaces_of(self.setting)
         self.observation_space = _repeated(self.single_observation_space, self.num_envs)
