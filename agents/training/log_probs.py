@@ -1,11 +1,8 @@
 """Log-probabilities of the actions of samples, for one run: what losses are functions of."""
 
-import functools
-
 import torch
 
 from theorybench.agents.policies.softmax import RowSoftmax, SoftmaxClass, TabularSoftmax
-from theorybench.agents.training.optimizer import Function
 from theorybench.agents.training.samples import Samples
 
 #: Actions that are few, not more than a vector of any processor holds: sums of longer rows have another order.
@@ -16,6 +13,29 @@ _VECTOR = 8
 
 def log_probs(softmax: SoftmaxClass, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
     """Return log-probabilities of the taken actions, shaped like them, 0 in padding."""
+    if few_rows(softmax, data):
+        return by_row(softmax, parameters, data)
+    return by_step(softmax, parameters, data)
+
+
+def few_rows(softmax: SoftmaxClass, data: Samples) -> bool:
+    """Whether a softmax of each row of a table takes less than one of each step of a run's data, (N, T)."""
+    table = isinstance(softmax, RowSoftmax) and not softmax.setting.has_action_mask
+    return table and softmax.view.rows <= data.taken.numel()
+
+
+def by_row(softmax: RowSoftmax, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
+    """Return the same bits as `by_step`. Gradients are summed over a row before they go through its softmax."""
+    logs, taken = torch.log_softmax(softmax.table(parameters), dim=-1), data.taken
+    first = data.encoded * logs.shape[-1]
+    if data.actions.ndim > taken.ndim:
+        first, taken = first[..., None], taken[..., None]
+    places = first + data.actions
+    return logs.flatten().gather(0, places.flatten()).reshape(places.shape) * taken
+
+
+def by_step(softmax: SoftmaxClass, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
+    """Return those of any policy class, step by step."""
     logits = softmax.step_logits(parameters, data.encoded)
     pair, free = data.actions.ndim == data.taken.ndim + 1, not softmax.setting.has_action_mask
     small = logits.shape[-1] <= _FEW and data.taken.numel() % _VECTOR == 0
@@ -29,23 +49,3 @@ def log_probs(softmax: SoftmaxClass, parameters: torch.Tensor, data: Samples) ->
     chosen = data.actions if pair else data.actions[..., None]
     picked = torch.gather(logs, -1, chosen) * data.taken[..., None]
     return picked if pair else picked[..., 0]
-
-
-def of_fixed(softmax: SoftmaxClass, data: Samples) -> Function | None:
-    """Return what takes less than `log_probs` of data that many steps are taken on, or None where nothing does.
-
-    The same bits come from a softmax of each row of a table, where rows are few beside the steps that read them. Their
-    gradient is summed over a row before it goes through the softmax, and so rounded in another order.
-    """
-    if not isinstance(softmax, RowSoftmax) or softmax.setting.has_action_mask:
-        return None
-    return functools.partial(_by_row, softmax) if softmax.view.rows <= data.taken[0].numel() else None
-
-
-def _by_row(softmax: RowSoftmax, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
-    logs, taken = torch.log_softmax(softmax.table(parameters), dim=-1), data.taken
-    first = data.encoded * logs.shape[-1]
-    if data.actions.ndim > taken.ndim:
-        first, taken = first[..., None], taken[..., None]
-    places = first + data.actions
-    return logs.flatten().gather(0, places.flatten()).reshape(places.shape) * taken

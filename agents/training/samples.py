@@ -1,5 +1,6 @@
 """The data that the loss of one run sees."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,19 +39,27 @@ class Samples(NamedTuple):
             part._replace(encoded=torch.nn.functional.pad(part.encoded, (width - part.encoded.shape[-1], 0)))
             for part in (self, others)
         )
-        return Samples(*(torch.cat(fields, dim=1) for fields in zip(*both, strict=True)))
+        return Samples(*(_after(*fields) for fields in zip(*both, strict=True)))
 
     def pick(self, index: torch.Tensor) -> "Samples":
         """Return some episodes of each run, int64 (R, M) numbers; fields have the leading axis of runs."""
         runs, each = self.rewards.shape[:2]
         rows = (index + each * torch.arange(runs, device=index.device)[:, None]).flatten()
+        here = rows.device.type == "cpu"
 
         def part(field: torch.Tensor) -> torch.Tensor:
-            if not any(field.stride()):  # a view of one number stays one
+            if _constant(field):
                 return field[:, : index.shape[1]]
-            return field.flatten(0, 1).index_select(0, rows).unflatten(0, index.shape)
+            flat = field.flatten(0, 1)
+            # NumPy copies a row as a whole, torch number by number.
+            picked = torch.from_numpy(flat.numpy().take(rows.numpy(), axis=0)) if here else flat.index_select(0, rows)
+            return picked.unflatten(0, index.shape)
 
         return Samples(*map(part, self))
+
+    def split(self, size: int) -> "Iterator[Samples]":
+        """Yield consecutive parts of `size` episodes of each run, views; fields have the leading axis of runs."""
+        return (Samples(*fields) for fields in zip(*(field.split(size, dim=1) for field in self), strict=True))
 
     def scalars(self) -> dict[str, Any]:
         """Return the quantities to log as curves, a tensor (R,) each.
@@ -61,6 +70,18 @@ class Samples(NamedTuple):
         pairs = self.actions.ndim - self.taken.ndim
         ratio = (self.sampled - self.reference).flatten(2).sum(2) / (1 + pairs)
         return {"reward": self.rewards.mean(1), "length": self.taken.sum(2).mean(1), "log_ratio": ratio.mean(1)}
+
+
+def _constant(field: torch.Tensor) -> bool:
+    """Whether a field is a view of one number, as it may stay."""
+    return not any(field.stride())
+
+
+def _after(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Join two fields along the episodes."""
+    if _constant(first) and _constant(second) and torch.equal(first[:1, :1], second[:1, :1]):
+        return first[:, :1].expand(-1, first.shape[1] + second.shape[1], *first.shape[2:])
+    return torch.cat([first, second], dim=1)
 
 
 def padded(values: np.ndarray, taken: np.ndarray) -> torch.Tensor:

@@ -23,9 +23,9 @@ from theorybench.agents.policies.on_device import DeviceData, placed
 from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax
 from theorybench.agents.training.critic import Critic
 from theorybench.agents.training.known_rows import KnownRows
-from theorybench.agents.training.log_probs import log_probs, of_fixed
+from theorybench.agents.training.log_probs import log_probs
 from theorybench.agents.training.mezo import Mezo
-from theorybench.agents.training.optimizer import BatchedOptimizer, Descent, Function
+from theorybench.agents.training.optimizer import BatchedOptimizer, Descent
 from theorybench.agents.training.samples import Samples, padded
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
@@ -34,6 +34,9 @@ from theorybench.envs.core.validation import choice, integer, real
 
 #: Observations whose reference probabilities are held at a time.
 _PART = 2**16
+
+#: Mini-batches that are picked at a time.
+_AHEAD = 8
 
 #: Labels of the streams of a critic's weights and of the directions of MeZO; draws have the labels 1, 2, ....
 CRITIC, DIRECTIONS = -1, -2
@@ -234,7 +237,7 @@ class Trainer:
         taken, device = episodes.taken, self.device
         encoded, reference = self._read(episodes) if self._on_device is None else self._on_device.read(episodes)
         lead = (self.runs, total // self.runs)
-        nothing = torch.zeros((), dtype=torch.float64, device=device)
+        nothing, one = torch.tensor([0.0, 1.0], dtype=torch.float64, device=device)
 
         def by_run(array: np.ndarray) -> torch.Tensor:
             return torch.from_numpy(np.ascontiguousarray(array).reshape(*lead, *array.shape[1:])).to(device)
@@ -248,7 +251,7 @@ class Trainer:
             encoded=encoded.unflatten(0, lead),
             actions=by_run(episodes.actions),
             legal=legal,
-            taken=by_run(taken.astype(np.float64)),
+            taken=one.expand(*lead, horizon) if taken.all() else by_run(taken.astype(np.float64)),
             sampled=by_run(episodes.log_probs),
             reference=reference.unflatten(0, lead),
             rewards=by_run(episodes.rewards),
@@ -275,8 +278,10 @@ class Trainer:
             return
         groups, members = data.rewards.shape[1] // group_size, torch.arange(group_size, device=self.device)
         order = torch.from_numpy(self.uniforms(groups).argsort(axis=1)).to(self.device)
-        for part in order[:, : groups - groups % count].chunk(count, dim=1):
-            yield data.pick((part[:, :, None] * group_size + members).flatten(1))
+        each = groups // count
+        for several in order[:, : each * count].split(_AHEAD * each, dim=1):  # data that lie near are read once
+            picked = data.pick((several[:, :, None] * group_size + members).flatten(1))
+            yield from picked.split(each * group_size)
 
     def _reference_log_probs(self, observations: np.ndarray, actions: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """Return ln pi_ref of actions (m,) or (m, 2), a part at a time to bound memory.
@@ -310,7 +315,6 @@ class Trainer:
         *,
         log: bool = True,
         rate: float | None = None,
-        logs: Function | None = None,
         **scalars: Any,
     ) -> None:
         """Take one step down each run's own loss, then report the policies that are due.
@@ -321,13 +325,12 @@ class Trainer:
             log: whether to report, with the scalars of the data.
             rate: of the learning rate, the part that this step takes; None for what the option `decay` says: all of
                 it, or the part of the budget that was left before these data.
-            logs: works out log-probabilities; None for `log_probs`.
             scalars: further numbers to report, (R,) each.
         """
         if rate is None:
             left = (self.remaining + data.rewards.shape[1]) / self._budgets[0].total
             rate = min(left, 1.0) if self._decays else 1.0
-        step = functools.partial(self.loss_of_one, loss, logs=logs)
+        step = functools.partial(self.loss_of_one, loss)
         self.optimizer.step(step, self.anchored(data), rate)
         if log:
             self.report(data, **scalars)
@@ -342,11 +345,9 @@ class Trainer:
         with torch.no_grad():
             return data._replace(anchor=self.optimizer.each(self.log_probs, data))
 
-    def loss_of_one(
-        self, loss: Loss, parameters: torch.Tensor, data: Samples, *, logs: Function | None = None
-    ) -> torch.Tensor:
+    def loss_of_one(self, loss: Loss, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
         """Return the loss of one run as a function of its parameters."""
-        own = (logs or self.log_probs)(parameters, data)
+        own = self.log_probs(parameters, data)
         if not isinstance(self.optimizer, Mezo):
             data = data._replace(anchor=own.detach())
         return loss(own, data)
@@ -369,7 +370,7 @@ class Trainer:
         count = max(1, round(data.rewards.shape[1] / size))
         parts = (part for _ in itertools.count() for part in self.minibatches(data, count, group_size))
         for rate, part in zip(rates, parts, strict=False):
-            self.update(loss, part, log=False, rate=float(rate), logs=of_fixed(self.softmax, part))
+            self.update(loss, part, log=False, rate=float(rate))
         self._left = left
 
     def set_parameters(self, values: np.ndarray) -> None:
