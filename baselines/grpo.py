@@ -66,8 +66,10 @@ class GRPO(GroupAgent):
         ratio = torch.exp(log_probs - data.sampled)  # (N, T)
         clipped = torch.clamp(ratio, 1.0 - self.epsilon, 1.0 + self.epsilon_high)
         objective = torch.minimum(ratio * advantages, clipped * advantages)
-        away = data.reference - log_probs
-        objective = (objective - self.beta * (torch.exp(away) - 1.0 - away)) * data.taken
+        if self.beta:
+            away = data.reference - log_probs
+            objective = objective - self.beta * (torch.exp(away) - 1.0 - away)
+        objective = objective * data.taken
 
         if self.loss_type == "grpo":
             return -(objective.sum(1) / data.taken.sum(1)).mean()

@@ -19,13 +19,14 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from theorybench.agents.api.drawing import Read
 from theorybench.agents.language.decoder import Decoder, Weights
 from theorybench.agents.language.packing import packed
 from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions, masked_softmax
 from theorybench.agents.language.pretraining import pretrained
 from theorybench.agents.language.reader import Reader
 from theorybench.agents.language.vocabulary import Vocabulary
-from theorybench.agents.policies.softmax import Read, SoftmaxClass
+from theorybench.agents.policies.softmax import SoftmaxClass
 from theorybench.envs.core.arrays import distinct_rows, smallest_integer
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting

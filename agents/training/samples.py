@@ -8,7 +8,10 @@ import torch
 
 
 class Samples(NamedTuple):
-    """N episodes of up to T steps of one run; with a leading axis of runs wherever the trainer holds them."""
+    """N episodes of up to T steps of one run; with a leading axis of runs wherever the trainer holds them.
+
+    In memory the numbers of a step lie `beside` each other, all episodes of a run: sums over few steps pass along them.
+    """
 
     encoded: torch.Tensor  # observations as the policy class encodes them, int64 (N, T) rows or float64 (N, T, ...)
     actions: torch.Tensor  # int64 (N, T), or (N, T, 2) for pairs
@@ -45,15 +48,15 @@ class Samples(NamedTuple):
         """Return some episodes of each run, int64 (R, M) numbers; fields have the leading axis of runs."""
         runs, each = self.rewards.shape[:2]
         rows = (index + each * torch.arange(runs, device=index.device)[:, None]).flatten()
-        here = rows.device.type == "cpu"
 
         def part(field: torch.Tensor) -> torch.Tensor:
-            if _constant(field):
+            if constant(field):
                 return field[:, : index.shape[1]]
-            flat = field.flatten(0, 1)
-            # NumPy copies a row as a whole, torch number by number.
-            picked = torch.from_numpy(flat.numpy().take(rows.numpy(), axis=0)) if here else flat.index_select(0, rows)
-            return picked.unflatten(0, index.shape)
+            last = field.movedim(1, -1)
+            if last.is_contiguous():
+                places = index.reshape(runs, *(1,) * (last.ndim - 2), -1).expand(*last.shape[:-1], -1)
+                return last.gather(-1, places).movedim(-1, 1)
+            return field.flatten(0, 1).index_select(0, rows).unflatten(0, index.shape)
 
         return Samples(*map(part, self))
 
@@ -72,16 +75,28 @@ class Samples(NamedTuple):
         return {"reward": self.rewards.mean(1), "length": self.taken.sum(2).mean(1), "log_ratio": ratio.mean(1)}
 
 
-def _constant(field: torch.Tensor) -> bool:
+def beside(values: torch.Tensor, runs: int) -> torch.Tensor:
+    """Return values (R * N, ...) as (R, N, ...), those of a run's N episodes side by side in memory."""
+    return values.unflatten(0, (runs, -1)).movedim(1, -1).contiguous().movedim(-1, 1)
+
+
+def constant(field: torch.Tensor) -> bool:
     """Whether a field is a view of one number, as it may stay."""
     return not any(field.stride())
 
 
 def _after(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     """Join two fields along the episodes."""
-    if _constant(first) and _constant(second) and torch.equal(first[:1, :1], second[:1, :1]):
+    if constant(first) and constant(second) and torch.equal(first[:1, :1], second[:1, :1]):
         return first[:, :1].expand(-1, first.shape[1] + second.shape[1], *first.shape[2:])
+    if first.movedim(1, -1).is_contiguous():
+        return torch.cat([first.movedim(1, -1), second.movedim(1, -1)], dim=-1).movedim(-1, 1)
     return torch.cat([first, second], dim=1)
+
+
+def flattened(values: np.ndarray, taken: np.ndarray) -> np.ndarray:
+    """Return the values (E, T, ...) of steps that were taken, bool (E, T), one after another: (m, ...)."""
+    return values.reshape(taken.size, *values.shape[2:]) if taken.all() else values[taken]
 
 
 def padded(values: np.ndarray, taken: np.ndarray) -> torch.Tensor:

@@ -154,9 +154,15 @@ def inverse_cdf(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None
             passed += below <= threshold
         return passed
     cumulative = np.cumsum(probs, axis=-1)
-    if rows is None:
-        threshold = uniforms[..., None] * cumulative[..., -1:]
-        return np.minimum((cumulative <= threshold).sum(axis=-1), actions - 1)
+    if rows is not None:
+        return drawn(cumulative, uniforms, rows)
+    threshold = uniforms[..., None] * cumulative[..., -1:]
+    return np.minimum((cumulative <= threshold).sum(axis=-1), actions - 1)
+
+
+def drawn(cumulative: np.ndarray, uniforms: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Do `inverse_cdf` with the rows of a table, of which `cumulative` are the sums along its rows."""
+    actions = cumulative.shape[1]
     threshold, width = uniforms * cumulative[:, -1].take(rows), 1 << actions.bit_length()
     if actions <= FEW:
         passed = np.zeros(threshold.shape, np.int64)
@@ -234,11 +240,16 @@ class TablePolicy(Policy):
         self.view_parameters, self._view = view.parameters, view
         self.depends_on = view.depends_on
 
-    def rows(self, observations: np.ndarray) -> np.ndarray:
-        """Return the rows of observations (n, tokens), int64 (n,)."""
+    @property
+    def view(self) -> View:
+        """How observations select rows."""
         if not hasattr(self, "_view"):  # it was loaded
             self._view = View.rebuilt(self.view_parameters)
-        return self._view.index(observations)
+        return self._view
+
+    def rows(self, observations: np.ndarray) -> np.ndarray:
+        """Return the rows of observations (n, tokens), int64 (n,)."""
+        return self.view.index(observations)
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Look up the rows of the observations: float64 (n, num_actions)."""

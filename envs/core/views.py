@@ -218,6 +218,8 @@ class View:
         return tokens
 
     def _prompt(self, observations: np.ndarray) -> np.ndarray:
+        if self.prompt_length == 1:
+            return observations[:, 0].astype(np.int64) - (1 + self._first)
         powers = self._base ** np.arange(self.prompt_length - 1, -1, -1)
         return (observations[:, : self.prompt_length].astype(np.int64) - 1 - self._first) @ powers
 

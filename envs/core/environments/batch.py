@@ -310,7 +310,7 @@ class Batch(TorchSteps):
         """
         if self.state is None:
             raise ResetNeeded("call reset before step")
-        if bool(self.xp.any(self.ended[rows])):
+        if bool(self.ended[rows].any()):
             raise ResetNeeded("an environment has ended: reset it (options={'reset_mask': ...}) before it steps")
         if self.meter is not None:
             self._charge(rows)

@@ -177,7 +177,7 @@ def test_log_probabilities_and_gradients_are_the_same_by_row_and_by_step(name, p
     trainer.set_parameters(np.random.default_rng(0).normal(size=trainer.parameters.shape))
     together = trainer.samples(trainer.collect(300))
     data, found = together.of(1), []
-    assert few_rows(trainer.softmax, data)
+    assert few_rows(trainer.softmax, data.taken)
     for function in (by_row, by_step):
         parameters = trainer.parameters[1].detach().clone().requires_grad_()
         logs = function(trainer.softmax, parameters, data)
@@ -191,7 +191,7 @@ def test_log_probabilities_and_gradients_are_the_same_by_row_and_by_step(name, p
 def test_networks_masks_and_large_tables_are_taken_step_by_step(make):
     for name, policy, episodes in (("Duel", "mlp", 40), ("Copy", "prefix", 40), ("Duel", "prompt", 1)):
         trainer = trainer_of(make(name, 40, **({"strict": True} if name == "Copy" else {})), [0], policy=policy)
-        assert not few_rows(trainer.softmax, trainer.samples(trainer.collect(episodes)).of(0))
+        assert not few_rows(trainer.softmax, trainer.samples(trainer.collect(episodes)).taken)
 
 
 @pytest.mark.parametrize("policy", ["prefix", "markov", "mlp"])
