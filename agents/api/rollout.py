@@ -38,7 +38,10 @@ class Episodes:
     @property
     def taken(self) -> np.ndarray:
         """Which steps were taken and are not padding, bool (E, T)."""
-        steps: np.ndarray = np.arange(self.actions.shape[1]) < self.lengths[:, None]
+        most = self.actions.shape[1]
+        if (self.lengths == most).all():
+            return np.ones((len(self), most), np.bool_)
+        steps: np.ndarray = np.arange(most) < self.lengths[:, None]
         return steps
 
     def responses(self) -> "Episodes":

@@ -1,14 +1,10 @@
 """Log-probabilities of the actions of samples, for one run: what losses are functions of."""
 
-import functools
-from typing import Self
-
 import numpy as np
 import torch
 
 from theorybench.agents.policies.softmax import RowSoftmax, SoftmaxClass, TabularSoftmax
-from theorybench.agents.training.optimizer import Function
-from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.samples import Samples, constant
 
 #: Actions that are few, not more than a vector of any processor holds: sums of longer rows have another order.
 _FEW = 4
@@ -18,6 +14,29 @@ _VECTOR = 8
 
 def log_probs(softmax: SoftmaxClass, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
     """Return log-probabilities of the taken actions, shaped like them, 0 in padding."""
+    if few_rows(softmax, data.taken):
+        return by_row(softmax, parameters, data)
+    return by_step(softmax, parameters, data)
+
+
+def few_rows(softmax: SoftmaxClass, taken: torch.Tensor) -> bool:
+    """Whether a softmax of each row of a table takes less than one of each step of a run, (N, T), or of several."""
+    table = isinstance(softmax, RowSoftmax) and not softmax.setting.has_action_mask
+    return table and softmax.view.rows <= taken.shape[-2] * taken.shape[-1]
+
+
+def by_row(softmax: RowSoftmax, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
+    """Return the same bits as `by_step`. Gradients are summed over a row before they go through its softmax."""
+    logs, taken = torch.log_softmax(softmax.table(parameters), dim=-1), data.taken
+    first = data.encoded * logs.shape[-1]
+    if data.actions.ndim > taken.ndim:
+        first, taken = first[..., None], taken[..., None]
+    places = (first + data.actions).movedim(0, -1)  # as they lie in memory
+    return logs.flatten().gather(0, places.flatten()).reshape(places.shape).movedim(-1, 0) * taken
+
+
+def by_step(softmax: SoftmaxClass, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
+    """Return those of any policy class, step by step."""
     logits = softmax.step_logits(parameters, data.encoded)
     if _passes(softmax, data.actions, data.taken):
         # A pass over each action takes a third of one over short rows, and gives the same bits.
@@ -32,6 +51,52 @@ def log_probs(softmax: SoftmaxClass, parameters: torch.Tensor, data: Samples) ->
     return picked if pair else picked[..., 0]
 
 
+def lookup(softmax: SoftmaxClass, data: Samples) -> "RowLogs | StepLogs | None":
+    """Return `log_probs` of all runs at once with a derivative of its own, a `Lookup`, or None where there is none."""
+    if not isinstance(softmax, TabularSoftmax):
+        return None
+    if few_rows(softmax, data.taken):
+        return RowLogs(data)
+    if _passes(softmax, data.actions, data.taken):
+        return StepLogs(data, softmax.view.rows, softmax.setting.num_actions)
+    return None
+
+
+class RowLogs:
+    """`by_row` of tables.
+
+    Args:
+        data: with a leading axis of runs.
+    """
+
+    def __init__(self, data: Samples) -> None:
+        self._data = data
+
+    def read(self, parameters: torch.Tensor) -> torch.Tensor:
+        """Return the log-probabilities of all runs, (R, N, T) or (R, N, T, 2), at their tables (R, rows, A)."""
+        data, (runs, rows, actions) = self._data, parameters.shape
+        self._logs = torch.log_softmax(parameters, dim=-1)
+        first = data.encoded * actions
+        if runs > 1:
+            first = first + rows * actions * torch.arange(runs)[:, None, None]
+        pair = data.actions.ndim > first.ndim
+        self._taken = data.taken[..., None] if pair else data.taken
+        places = ((first[..., None] if pair else first) + data.actions).movedim(1, -1)  # as they lie in memory
+        self._places = places.numpy().ravel()
+        logs = self._logs.numpy().ravel().take(self._places).reshape(places.shape)
+        return self._kept(torch.from_numpy(logs).movedim(-1, 1))
+
+    def back(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient at the tables."""
+        steps = self._kept(gradient).movedim(1, -1).numpy().ravel()
+        cells = np.bincount(self._places, steps, self._logs.numel())
+        rows = torch.from_numpy(cells).reshape(self._logs.shape)
+        return torch.ops.aten._log_softmax_backward_data(rows, self._logs, -1, rows.dtype)  # type: ignore[no-any-return]
+
+    def _kept(self, values: torch.Tensor) -> torch.Tensor:
+        return values if constant(self._taken) else values * self._taken
+
+
 def _passes(softmax: SoftmaxClass, actions: torch.Tensor, taken: torch.Tensor) -> bool:
     """Return whether the actions of one run's steps, or of several, are few, and one at each step of a table."""
     few = softmax.setting.num_actions <= _FEW and not softmax.setting.has_action_mask
@@ -39,8 +104,8 @@ def _passes(softmax: SoftmaxClass, actions: torch.Tensor, taken: torch.Tensor) -
     return few and actions.ndim == taken.ndim and each % _VECTOR == 0 and isinstance(softmax, TabularSoftmax)
 
 
-class TableLogs:
-    """`log_probs` of all runs at once where it passes over actions, and its derivative, without autograd: a `Lookup`.
+class StepLogs:
+    """`by_step` of tables where it passes over actions.
 
     Args:
         data: with a leading axis of runs.
@@ -53,13 +118,6 @@ class TableLogs:
         # Where each step's action is among all of (A, steps), and each of these in the tables.
         self._chosen = data.actions.numpy().ravel() * len(self._places) + np.arange(len(self._places))
         self._cells = (self._places * actions + np.arange(actions)[:, None]).ravel()
-
-    @classmethod
-    def of(cls, softmax: SoftmaxClass, data: Samples) -> Self | None:
-        """Return those of samples, or None where it does not pass over actions."""
-        if not isinstance(softmax, TabularSoftmax) or not _passes(softmax, data.actions, data.taken):
-            return None
-        return cls(data, softmax.view.rows, softmax.setting.num_actions)
 
     def read(self, parameters: torch.Tensor) -> torch.Tensor:
         """Return the log-probabilities of all runs, (R, N, T), at their tables (R, rows, A)."""
@@ -106,23 +164,3 @@ def _places(data: Samples, rows: int) -> np.ndarray:
     """Return the rows of all steps among those of all runs, int64."""
     places, runs = data.encoded.numpy(), len(data.encoded)
     return np.asarray(places if runs == 1 else places + rows * np.arange(runs)[:, None, None]).ravel()
-
-
-def of_fixed(softmax: SoftmaxClass, data: Samples) -> Function | None:
-    """Return what takes less than `log_probs` of data that many steps are taken on, or None where nothing does.
-
-    The same bits come from a softmax of each row of a table, where rows are few beside the steps that read them. Their
-    gradient is summed over a row before it goes through the softmax, and so rounded in another order.
-    """
-    if not isinstance(softmax, RowSoftmax) or softmax.setting.has_action_mask:
-        return None
-    return functools.partial(_by_row, softmax) if softmax.view.rows <= data.taken[0].numel() else None
-
-
-def _by_row(softmax: RowSoftmax, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
-    logs, taken = torch.log_softmax(softmax.table(parameters), dim=-1), data.taken
-    first = data.encoded * logs.shape[-1]
-    if data.actions.ndim > taken.ndim:
-        first, taken = first[..., None], taken[..., None]
-    places = first + data.actions
-    return logs.flatten().gather(0, places.flatten()).reshape(places.shape) * taken

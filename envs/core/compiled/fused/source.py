@@ -18,7 +18,8 @@ _HEAD = '''"""One step of many environments, written by theorybench.envs.core.co
 import numpy as np
 from numba import njit
 from theorybench.envs.core.compiled.fused.lanes import larger, real, smaller
-{imported}from theorybench.envs.core.compiled.fused.memory import allow, begin, copy_row, finish, place, scratch, store_word
+{imported}from theorybench.envs.core.compiled.fused.memory import allow, begin, copy_row, finish
+from theorybench.envs.core.compiled.fused.memory import place, scratch, store_word
 from theorybench.envs.core.compiled.fused.sorting import sort_beside
 
 

@@ -20,8 +20,8 @@ def broken(monkeypatch):
     """Make what is written a function without a type: a list is added to a flag. Counts how often it is loaded."""
     write, load, loaded = source.write, program._load, []
 
-    def written(traced):
-        text = write(traced).replace("return found", "return [1] + found")
+    def written(traced, acting):
+        text = write(traced, acting).replace("return found", "return [1] + found")
         assert "[1]" in text
         return text
 
