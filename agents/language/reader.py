@@ -8,7 +8,7 @@ import torch
 
 from theorybench.agents.language.decoder import Cache, Decoder, Weights
 from theorybench.agents.language.vocabulary import Vocabulary
-from theorybench.envs.core.arrays import distinct_rows, find_rows
+from theorybench.envs.core.arrays import distinct_rows, find_rows, row_keys
 
 #: Words that are read at a time, and numbers that are kept of them, to bound memory.
 WORDS, KEPT = 2**16, 2**26
@@ -39,6 +39,9 @@ class Reader:
     def __init__(self, vocabulary: Vocabulary, read: Read, choose: Choose, size: int) -> None:
         self.vocabulary, self._read, self._choose, self._size = vocabulary, read, choose, size
         self._reading: _Reading | None = None
+        self._asked: tuple[np.ndarray, np.ndarray] | None = (
+            None  # the observations of the last call, as `distinct` has them
+        )
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, decoder: Decoder, weights: Weights) -> "Reader":
@@ -52,27 +55,74 @@ class Reader:
 
         return cls(vocabulary, read, Cache.rows, 2 * decoder.layers * decoder.width)
 
-    @torch.inference_mode()
     def __call__(self, observations: np.ndarray) -> torch.Tensor:
         """Return the outputs after observations (n, tokens): (n, ...)."""
-        distinct, place = distinct_rows(observations)
-        responses, said = self.vocabulary.responses(distinct)
-        if (said == said[0]).all():
-            return self._together(distinct, responses[:, : said[0]])[torch.from_numpy(place)]
-        groups = [np.flatnonzero(said == length) for length in np.unique(said)]
-        answers = torch.cat([self._together(distinct[own], responses[own, : said[own[0]]]) for own in groups])
-        return answers[torch.from_numpy(np.argsort(np.concatenate(groups))[place])]
+        answers, place = self.distinct(observations)
+        return answers[torch.from_numpy(place)]
 
-    def _together(self, observations: np.ndarray, responses: np.ndarray) -> torch.Tensor:
-        """Read distinct observations, whose responses (n, words) have as many words."""
-        (count, said), before = responses.shape, self.vocabulary.prompt_words
-        whole = count * (before + said) * self._size > KEPT
-        kept, begun = (None, 0) if whole else self._continued(observations, said)
-        self._reading = None
-        if kept is None:
-            new = np.hstack([self.vocabulary.prompts(observations), responses])
+    @torch.inference_mode()
+    def distinct(self, observations: np.ndarray) -> tuple[torch.Tensor, np.ndarray]:
+        """Return the outputs after distinct ones of observations (n, tokens), and which of them each is, int64 (n,)."""
+        grown = self._grown(observations)
+        if grown is not None:
+            rows, place, said, parents = grown
+            answers = self._together(rows, said, parents)
         else:
-            new = responses[:, begun - before :]
+            rows, place = distinct_rows(observations)
+            _, lengths = self.vocabulary.responses(rows)
+            groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
+            parts = [self._together(rows[own], int(lengths[own[0]])) for own in groups]
+            answers = parts[0] if len(parts) == 1 else torch.cat(parts)
+            if len(parts) > 1:
+                place, self._reading = np.argsort(np.concatenate(groups))[place], None
+        self._asked = observations.copy(), place
+        return answers, place
+
+    def _grown(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, np.ndarray] | None:
+        """Return what observations are where each is that of the last call and one word more, else None.
+
+        Returns:
+            Distinct ones; which of them each is; words of each response; and which row of the last reading begins it.
+        """
+        last, setting = self._reading, self.vocabulary.setting
+        if last is None or self._asked is None or setting.state_in_prompt:
+            return None
+        (asked, place), end = self._asked, setting.prompt_length + last.said
+        if asked.shape != observations.shape or end == asked.shape[1]:
+            return None
+        words, base = observations[:, end], setting.num_symbols + 1
+        same = np.array_equal(asked[:, :end], observations[:, :end])
+        if not (same and words.all()) or observations[:, end + 1 :].any():
+            return None
+        keys = place * base + words
+        there = np.zeros(len(last.observations) * base, np.bool_)
+        there[keys] = True
+        parents, new = np.divmod(np.flatnonzero(there), base)
+        rows = last.observations[parents]
+        rows[:, end] = new
+        return rows, (np.cumsum(there) - 1)[keys], last.said + 1, parents
+
+    def _together(self, observations: np.ndarray, said: int, parents: np.ndarray | None = None) -> torch.Tensor:
+        """Read distinct observations, whose responses have as many words; `parents` as `_grown` has them, if it has."""
+        last, vocabulary = self._reading, self.vocabulary
+        whole = len(observations) * (vocabulary.prompt_words + said) * self._size > KEPT
+        if parents is None and not whole:
+            parents = self._parents(observations, said)
+        self._reading = None
+        if whole or parents is None or last is None:
+            kept, new = (
+                None,
+                np.hstack([vocabulary.prompts(observations), vocabulary.responses(observations)[0][:, :said]]),
+            )
+        else:
+            every = len(parents) == len(last.observations)  # each is continued by one
+            kept = (
+                last.kept
+                if every and (parents[1:] > parents[:-1]).all()
+                else self._choose(last.kept, torch.from_numpy(parents))
+            )
+            begun = vocabulary.setting.prompt_length
+            new = observations[:, begun + last.said : begun + said].astype(np.int64)
         if whole or (kept is None and new.size > WORDS):
             parts = torch.from_numpy(new).split(max(1, WORDS // new.shape[1]))
             return torch.cat([self._read(part, None)[0] for part in parts])
@@ -80,16 +130,13 @@ class Reader:
         self._reading = _Reading(observations, said, kept)
         return answers
 
-    def _continued(self, observations: np.ndarray, said: int) -> tuple[Any, int]:
-        """Return the cache of the last observations, and their words, where these continue them; else None, 0."""
-        last, vocabulary = self._reading, self.vocabulary
+    def _parents(self, observations: np.ndarray, said: int) -> np.ndarray | None:
+        """Return which of the last observations each one continues, int64 (n,), where all do, else None."""
+        last = self._reading
         if last is None or last.said >= said:
-            return None, 0
+            return None
         begun = observations.copy()
-        begun[:, vocabulary.setting.prompt_length + last.said :] = 0
-        parents, known = find_rows(last.observations, begun)  # in the order of their keys, as `distinct_rows` has them
-        if not known.all():
-            return None, 0
-        same = np.array_equal(parents, np.arange(len(last.observations)))
-        kept = last.kept if same else self._choose(last.kept, torch.from_numpy(parents))
-        return kept, vocabulary.prompt_words + last.said
+        begun[:, self.vocabulary.setting.prompt_length + last.said :] = 0
+        order = np.argsort(row_keys(last.observations))
+        parents, known = find_rows(last.observations[order], begun)
+        return order[parents] if known.all() else None
