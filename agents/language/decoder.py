@@ -251,14 +251,16 @@ class Decoder(ABC):
 class LlamaDecoder(Decoder):
     """Llama and Qwen: rotated queries and keys (in Qwen normalised before), root-mean-square norms, gated units.
 
-    A hidden state x is held as (x, -x). Its mean is 0 and its variance the mean square of x, so that torch's layer norm,
-    which is one operation where its root-mean-square norm is seven, scales x as the latter would. Queries and keys are
-    complex numbers, whose real and imaginary parts lie side by side and not in two halves: turning is a product.
+    A hidden state x is held as (x, -x). Its mean is 0 and its variance the mean square of x, so that torch's layer
+    norm, which is one operation where its root-mean-square norm is seven, scales x as the latter would. Queries and
+    keys are complex numbers, whose real and imaginary parts lie side by side and not in two halves: turning is a
+    product.
     """
 
     joined = (
         (("q_proj.weight", "k_proj.weight"), "asked"),
         (("gate_proj.weight", "up_proj.weight"), "gated"),
+        (("input_layernorm.weight", "post_attention_layernorm.weight"), "norms"),
     )
 
     def __init__(self, model: Any) -> None:
@@ -271,26 +273,27 @@ class LlamaDecoder(Decoder):
         # stay.
         turns = torch.polar(torch.ones_like(angles), angles).repeat(1, 2 * self.heads)
         self.turned = torch.cat([turns, turns.new_ones(len(turns), self.width // 2)], dim=1)
-        self.size, self.both = size, (2 * self.width,)
+        self.size, self.both, self.signs = size, (2 * self.width,), torch.tensor([1.0, -1.0])
 
     def prepare(self, outer: dict[str, torch.Tensor], inner: dict[str, torch.Tensor]) -> tuple[Any, list[Any], Any]:
         """Write what makes hidden states so that it makes both halves."""
-        out, down = inner["self_attn.o_proj.weight"], inner["mlp.down_proj.weight"]
-        before, after = inner["input_layernorm.weight"], inner["post_attention_layernorm.weight"]
-        parts = [
-            torch.cat([before, before], dim=1),
-            torch.cat([self._pairs(inner["self_attn.asked"], 1), inner["self_attn.v_proj.weight"]], dim=1).mT,
-            torch.cat([out, -out], dim=1).mT,
-            torch.cat([after, after], dim=1),
-            inner["mlp.gated"].mT,
-            torch.cat([down, -down], dim=1).mT,
-        ]
-        parts += [
-            self._pairs(scale, 1) for name, scale in inner.items() if name.endswith(("q_norm.weight", "k_norm.weight"))
-        ]
-        words, last = outer["model.embed_tokens.weight"], outer["model.norm.weight"]
-        layers = list(zip(*(part.unbind() for part in parts), strict=True))
-        return torch.cat([words, -words], dim=1), layers, torch.cat([last, last])
+        before, after = self._twice(inner["norms"].unflatten(1, (2, -1))).unbind(1)
+        asked = torch.cat([self._pairs(inner["self_attn.asked"], 1), inner["self_attn.v_proj.weight"]], dim=1)
+        out, down = (self._both(inner[name], 1) for name in ("self_attn.o_proj.weight", "mlp.down_proj.weight"))
+        parts = [before, asked.mT, out.mT, after, inner["mlp.gated"].mT, down.mT]
+        names = ("self_attn.q_norm.weight", "self_attn.k_norm.weight")  # Qwen's
+        parts += [self._pairs(inner[name], 1) for name in names if name in inner]
+        words, last = self._both(outer["model.embed_tokens.weight"], 1), self._twice(outer["model.norm.weight"])
+        return words, list(zip(*(part.unbind() for part in parts), strict=True)), last
+
+    def _both(self, made: torch.Tensor, dim: int) -> torch.Tensor:
+        """Return what makes (x, -x), along a dimension, of what makes x."""
+        return (made.unsqueeze(dim) * self.signs.view(-1, *(1,) * (made.ndim - dim))).flatten(dim, dim + 1)
+
+    @staticmethod
+    def _twice(scale: torch.Tensor) -> torch.Tensor:
+        """Return scales of both halves: (..., width) -> (..., 2 * width)."""
+        return scale.unsqueeze(-2).expand(*scale.shape[:-1], 2, -1).flatten(-2)
 
     def _pairs(self, halves: torch.Tensor, dim: int) -> torch.Tensor:
         """Put the second half of each head's numbers between those of the first."""

@@ -77,8 +77,8 @@ class BatchedOptimizer(Descent):
     ) -> None:
         super().__init__(start, mapped=mapped, device=device)
         self.parameters.requires_grad_()
-        # Of one tensor. Many parameters of one run, those of language models, are passed over once, not ten times: where
-        # runs lie side by side that would round differently at the end of an array.
+        # Of one tensor. The many parameters of a language model, one run alone, are passed over once, not ten times:
+        # where runs lie side by side that would round differently at the end of an array.
         alone = self.parameters.dtype == torch.float32
         self._stock = OPTIMIZERS[optimizer]([self.parameters], lr=learning_rate, foreach=False, fused=alone)
         self._learning_rate, self._max_norm = learning_rate, max_norm
