@@ -27,8 +27,8 @@ PASS = 256
 class Tree(NamedTuple):
     """Where the words of rows stand, and what they see, if a row holds several texts."""
 
-    places: torch.Tensor  # int64 (n, words), the place of each word in its text
-    seen: torch.Tensor  # bool (n, 1, words, words), which words each one sees
+    places: torch.Tensor  # int64 (n, words), or (words,) of all rows: the place of each word in its text
+    seen: torch.Tensor  # bool (n, 1, words, words), or (words, all words): which words each one sees
 
 
 class Cache:
@@ -56,6 +56,13 @@ class Cache:
     def rows(self, rows: torch.Tensor) -> "Cache":
         """Return the cache of some rows, int64 (m,)."""
         return Cache(self.kept.index_select(2, rows), self.words)
+
+    def branches(self, rows: torch.Tensor, numbers: torch.Tensor, count: int) -> "Cache":
+        """Return the cache of some rows (m,) whose last words are so many branches: of each the branch of a number."""
+        chosen = Cache(self.kept.index_select(2, rows), self.words - count + 1)
+        branch = self.kept[:, :, rows, :, numbers + self.words - count]  # (m, layers, 2, heads, size)
+        chosen.kept.select(4, chosen.words - 1).copy_(branch.permute(1, 2, 0, 3, 4))
+        return chosen
 
 
 def common_words(words: torch.Tensor) -> int:
@@ -157,7 +164,7 @@ class Decoder(ABC):
             words: int64 (n, words), those that follow what is in the cache.
             cache: keys and values of the words before, to which those of these words are added; or what the call
                 before returned, through which gradients go; or None.
-            tree: of rows that hold several texts; without a cache.
+            tree: of rows that hold several texts.
             notes: where the attention of the last word is noted, (n, heads, words) for each layer, if anywhere.
 
         Returns:
