@@ -84,13 +84,15 @@ class LanguagePolicy(Policy):
 
     def read_by(self, decoder: Decoder, setting: Setting) -> None:
         """Read with a decoder that is there, of this model's shape and size."""
-        weights = decoder.weights(torch.from_numpy(self.weights))
-        self._read_by = Reader.of(Vocabulary(setting), decoder, weights), weights
+        self._decoder, self._setting = decoder, setting
 
     @property
     def _reader(self) -> tuple[Reader, Weights]:
         if not hasattr(self, "_read_by"):
-            self.read_by(Decoder.of(self.model), self.setting)
+            if not hasattr(self, "_decoder"):
+                self.read_by(Decoder.of(self.model), self.setting)
+            weights = self._decoder.weights(torch.from_numpy(self.weights))
+            self._read_by = Reader.of(Vocabulary(self.setting), self._decoder, weights), weights
         return self._read_by
 
 

@@ -33,9 +33,8 @@ class _Reading(NamedTuple):
     observations: np.ndarray  # integer (n, tokens), distinct
     said: int  # words of each response
     kept: Any  # of the model
-    ahead: torch.Tensor | None = (
-        None  # (n, num_actions, ...), outputs where an action follows, which is kept as a branch
-    )
+    #: (n, num_actions, ...): outputs where an action follows, all of which `kept` holds as branches
+    ahead: torch.Tensor | None = None
 
 
 class Reader:
@@ -55,9 +54,6 @@ class Reader:
         self._fork = None if setting.num_reply_tokens or setting.state_in_prompt else fork
         self._actions = torch.arange(1, setting.num_actions + 1)
         self._reading: _Reading | None = None
-        self._asked: tuple[np.ndarray, np.ndarray] | None = (
-            None  # the observations of the last call, as `distinct` has them
-        )
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, decoder: Decoder, weights: Weights) -> "Reader":
@@ -98,9 +94,7 @@ class Reader:
             groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
             parts = [self._together(rows[own], int(lengths[own[0]])) for own in groups]
             answers = parts[0] if len(parts) == 1 else torch.cat(parts)
-            if len(parts) > 1:
-                place, self._reading = np.argsort(np.concatenate(groups))[place], None
-        self._asked = observations.copy(), place
+            place = np.argsort(np.concatenate(groups))[place]
         return answers, place
 
     def _grown(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, np.ndarray] | None:
@@ -110,14 +104,13 @@ class Reader:
             Distinct ones; which of them each is; words of each response; and which row of the last reading begins it.
         """
         last, setting = self._reading, self.vocabulary.setting
-        if last is None or self._asked is None or setting.state_in_prompt:
+        if last is None or setting.state_in_prompt:
             return None
-        (asked, place), end = self._asked, setting.prompt_length + last.said
-        if asked.shape != observations.shape or end == asked.shape[1]:
+        end, base = setting.prompt_length + last.said, setting.num_symbols + 1
+        if end == observations.shape[1] or not observations[:, end].all() or observations[:, end + 1 :].any():
             return None
-        words, base = observations[:, end], setting.num_symbols + 1
-        same = np.array_equal(asked[:, :end], observations[:, :end])
-        if not (same and words.all()) or observations[:, end + 1 :].any():
+        words, place = observations[:, end], self._begun(last, observations)
+        if place is None:
             return None
         keys = place * base + words
         there = np.zeros(len(last.observations) * base, np.bool_)
@@ -136,19 +129,14 @@ class Reader:
         if parents is None and not whole:
             parents = self._parents(observations, said)
         self._reading = None
+        kept: Any = None
         if whole or parents is None or last is None:
-            kept, new = (
-                None,
-                np.hstack([vocabulary.prompts(observations), vocabulary.responses(observations)[0][:, :said]]),
-            )
+            responses, _ = vocabulary.responses(observations)
+            new = np.hstack([vocabulary.prompts(observations), responses[:, :said]])
         else:
-            every = len(parents) == len(last.observations)  # each is continued by one
-            kept = (
-                last.kept
-                if every and (parents[1:] > parents[:-1]).all()
-                else self._choose(last.kept, torch.from_numpy(parents))
-            )
-            begun = vocabulary.setting.prompt_length
+            begun, kept = vocabulary.setting.prompt_length, last.kept
+            if len(parents) != len(last.observations) or (parents[1:] <= parents[:-1]).any():  # not each by one
+                kept = self._choose(kept, torch.from_numpy(parents))
             new = observations[:, begun + last.said : begun + said].astype(np.int64)
         if whole or (kept is None and new.size > WORDS):
             parts = torch.from_numpy(new).split(max(1, WORDS // new.shape[1]))
@@ -183,8 +171,16 @@ class Reader:
         last = self._reading
         if last is None or last.said >= said:
             return None
+        return self._begun(last, observations)
+
+    def _begun(self, last: _Reading, observations: np.ndarray) -> np.ndarray | None:
+        """Return which of the last observations begins each one, int64 (n,), or None where not all are begun."""
         begun = observations.copy()
         begun[:, self.vocabulary.setting.prompt_length + last.said :] = 0
-        order = np.argsort(row_keys(last.observations))
-        parents, known = find_rows(last.observations[order], begun)
-        return order[parents] if known.all() else None
+        if begun.itemsize == 1:  # then distinct rows are in the order of their keys
+            places, known = find_rows(last.observations, begun)
+        else:
+            order = np.argsort(row_keys(last.observations))
+            places, known = find_rows(last.observations[order], begun)
+            places = order[places]
+        return places if known.all() else None
