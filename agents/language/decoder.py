@@ -382,4 +382,5 @@ class GPT2Decoder(Decoder):
 
     def finish(self, weights: Any, hidden: torch.Tensor) -> torch.Tensor:
         """Centre and scale."""
-        return self.norm(*weights, hidden)
+        scale, shift = weights
+        return self.norm(scale, shift, hidden)
