@@ -139,8 +139,8 @@ class BatchedOptimizer(Descent):
             sgd([self.parameters], [gradient], [None], momentum=0.0, dampening=0.0, nesterov=False, **common)
             return
         mean, square, count = ([each] for each in self._moments)
-        # The many parameters of a language model, one run alone, are passed over once, not ten times: where runs lie side
-        # by side that would round differently at the end of an array.
+        # The many parameters of a language model, one run alone, are passed over once, not ten times: where runs lie
+        # side by side that would round differently at the end of an array.
         alone = gradient.dtype == torch.float32
         betas: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": False, "fused": alone}
         adam([self.parameters], [gradient], mean, square, [], count, **betas, **common)
