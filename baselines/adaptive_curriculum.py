@@ -27,7 +27,7 @@ import dataclasses
 import numpy as np
 import torch
 
-from theorybench.agents.training.curriculum import Curriculum, collect_sub_tasks, leave_one_out, sub_tasks
+from theorybench.agents.training.curriculum import Curriculum, collect_sub_tasks, first_alike, leave_one_out, sub_tasks
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.rlvr import RLVR
@@ -50,9 +50,9 @@ class AdaptiveCurriculum(Curriculum, RLVR):
             if self.review:
                 drawn = trainer.uniforms(2 * asked.shape[1]).reshape(trainer.runs, 2, -1)
                 asked = np.where(drawn[:, 0] < self.review, (drawn[:, 1] * asked).astype(np.int64), asked)
-            asked = np.repeat(asked, self.episodes_per_prompt, axis=1)
+            alike, asked = (np.repeat(each, self.episodes_per_prompt, axis=1) for each in (first_alike(asked), asked))
             episodes = collect_sub_tasks(trainer, tasks, asked, self.episodes_per_prompt)
-            samples = trainer.samples(episodes, values=asked.ravel().astype(np.float64))
+            samples = trainer.samples(episodes, values=alike.ravel())
             trainer.update(self.loss, samples, rung=number + 1.0)
             present = asked == number[:, None]
             rewarded = ((episodes.rewards > 0).reshape(trainer.runs, -1) & present).sum(axis=1)

@@ -29,13 +29,11 @@ Where it deviates: behaviour cloning is given a data set of demonstrations, here
 import dataclasses
 from typing import ClassVar
 
-import numpy as np
 import torch
 
 from theorybench.agents.training.gradient import GradientAgent
-from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.samples import Samples, beside, flattened, padded
 from theorybench.agents.training.trainer import Trainer
-from theorybench.envs.core.policy import checked_probs
 from theorybench.envs.core.validation import preset
 
 
@@ -66,12 +64,12 @@ class Imitation(GradientAgent):
         """
         optimum = trainer.oracle.optimal_policy
         played = trainer.collect(episodes, policy=optimum)
-        rows = np.zeros((*played.taken.shape, trainer.setting.num_actions))
-        rows[played.taken] = checked_probs(optimum, played.observations[played.taken], rows.shape[-1])
-        data = trainer.samples(played)
-        told = torch.from_numpy(rows).to(trainer.device).reshape(*data.taken.shape, -1) * data.legal
-        return data._replace(actions=torch.arange(rows.shape[-1], device=told.device).expand(told.shape), values=told)
+        data, taken = trainer.samples(played), played.taken
+        rows = padded(trainer.fixed_probs(optimum, flattened(played.observations, taken)), taken)
+        told = beside(rows, trainer.runs).to(trainer.device)
+        told = told * data.legal if trainer.setting.has_action_mask else told
+        return data._replace(actions=torch.arange(told.shape[-1], device=told.device).expand(told.shape), values=told)
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Mean cross-entropy of the answers."""
-        return -torch.where(data.values > 0, data.values * log_probs, 0.0).flatten(1).sum(1).mean()
+        return -torch.where(data.values > 0, data.values * log_probs, 0.0).sum() / len(data.rewards)

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from theorybench.agents.api.kl_weights import kl_weight
-from theorybench.agents.training.curriculum import Curriculum, collect_sub_tasks, leave_one_out, sub_tasks
+from theorybench.agents.training.curriculum import Curriculum, collect_sub_tasks, first_alike, leave_one_out, sub_tasks
 from theorybench.agents.training.gradient import GradientAgent
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
@@ -50,14 +50,16 @@ class MixtureRLVR(Curriculum, GradientAgent):
             drawn = trainer.uniforms(2 * self.episodes_per_update).reshape(trainer.runs, 2, -1)
             easy = (drawn[:, 1] * max(len(tasks) - 1, 1)).astype(np.int64)
             numbers = np.where((drawn[:, 0] < self.hard_share) | (len(tasks) == 1), len(tasks) - 1, easy)
-            # The sub-task of each episode takes the place of a value, so the loss can distinguish them.
+            # What is the same in a sub-task takes the place of a value, so the loss can distinguish them.
             episodes = collect_sub_tasks(trainer, tasks, numbers)
-            trainer.update(self.loss, trainer.samples(episodes, values=numbers.ravel().astype(np.float64)))
+            trainer.update(self.loss, trainer.samples(episodes, values=first_alike(numbers).ravel()))
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Minus the weighted log-likelihood of the responses."""
         likelihood = log_probs.sum(-1)
-        weights = data.rewards - self.kl * (data.anchor.sum(-1) - data.reference.sum(-1))
+        weights = data.rewards
+        if self.kl:
+            weights = weights - self.kl * (data.anchor.sum(-1) - data.reference.sum(-1))
         if self.baseline == "leave-one-out":
             weights = leave_one_out(weights, data.values)
         return -(weights * likelihood).mean()

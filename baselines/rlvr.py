@@ -67,15 +67,21 @@ class RLVR(GradientAgent):
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Minus the weighted log-likelihood of the responses."""
-        likelihood = log_probs.sum(-1)
-        rewards = data.rewards - self.kl * (data.anchor.sum(-1) - data.reference.sum(-1))
-        blocks = rewards.reshape(-1, self.episodes_per_prompt)[:, : self.group_size]
-        solved = (data.rewards.reshape(-1, self.episodes_per_prompt)[:, self.group_size :] > 0).to(rewards.dtype)
-        kept = torch.prod(1.0 - solved, dim=1, keepdim=True)
+        rewards = data.rewards
+        if self.kl:
+            rewards = rewards - self.kl * (data.anchor.sum(-1) - data.reference.sum(-1))
+        blocks, chosen = self.counted(rewards), self.counted(log_probs.sum(-1))
         if self.baseline == "leave-one-out":
             blocks = self.above_others(blocks, data)
-        chosen = likelihood.reshape(-1, self.episodes_per_prompt)[:, : self.group_size]
-        return -(kept * blocks * chosen).mean()
+        if self.reject_easy:
+            solved = data.rewards.reshape(-1, self.episodes_per_prompt)[:, self.group_size :] > 0
+            blocks = torch.prod(1.0 - solved.to(rewards.dtype), dim=1, keepdim=True) * blocks
+        return -(blocks * chosen).mean()
+
+    def counted(self, each: torch.Tensor) -> torch.Tensor:
+        """Return numbers of episodes that are learnt from, (prompts, group_size), of those of all episodes."""
+        blocks = each.reshape(-1, self.episodes_per_prompt)
+        return blocks[:, : self.group_size] if self.reject_easy else blocks
 
     def above_others(self, blocks: torch.Tensor, data: Samples) -> torch.Tensor:
         """Return rewards (prompts, group_size) less the mean of the others, of their group or else of the batch."""

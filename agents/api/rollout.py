@@ -1,22 +1,22 @@
 """Rollouts: whole episodes of a policy, in groups that share a prompt."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from theorybench.agents.api.budget import batch_of
+from theorybench.agents.api.drawing import Choose, TableChoice, sample
+from theorybench.envs.core.compiled.playing import known
 from theorybench.envs.core.environments.batch import ALL, Batch, ResetOptions
 from theorybench.envs.core.errors import OptionError, ParameterError
-from theorybench.envs.core.policy import TablePolicy, are_probs, checked_probs, inverse_cdf
+from theorybench.envs.core.policy import TablePolicy, are_probs, checked_probs
 from theorybench.envs.core.streams import PROMPT_LIMIT
 
 #: Episodes up to which all waves are played side by side.
 SIDE_BY_SIDE = 2**16
-#: (observations (m, tokens), legal bool (m, A) or None, episode numbers (m,), step) -> actions, log-probabilities.
-#: Fresh arrays; nobody checks again that actions are int64 and of the action space.
-Choose = Callable[[np.ndarray, np.ndarray | None, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,10 @@ class Episodes:
     @property
     def taken(self) -> np.ndarray:
         """Which steps were taken and are not padding, bool (E, T)."""
-        steps: np.ndarray = np.arange(self.actions.shape[1]) < self.lengths[:, None]
+        most = self.actions.shape[1]
+        if (self.lengths == most).all():
+            return np.ones((len(self), most), np.bool_)
+        steps: np.ndarray = np.arange(most) < self.lengths[:, None]
         return steps
 
     def responses(self) -> "Episodes":
@@ -51,7 +54,7 @@ class Episodes:
         return Episodes(
             observations=np.repeat(self.observations, 2, axis=0),
             actions=single(self.actions),
-            action_mask=np.broadcast_to(np.True_, shape),
+            action_mask=every(shape),
             log_probs=single(self.log_probs),
             rewards=np.stack([self.rewards, -self.rewards], axis=1).ravel(),
             prompts=np.repeat(self.prompts, 2),
@@ -63,6 +66,11 @@ class Episodes:
         size = len(self) // parts
         fields = [getattr(self, field.name) for field in dataclasses.fields(self)]
         return [Episodes(*(field[at * size : (at + 1) * size] for field in fields)) for at in range(parts)]
+
+
+def every(shape: tuple[int, ...]) -> np.ndarray:
+    """Return a mask of this shape by which all actions are legal: a view of one element."""
+    return np.ndarray(shape, np.bool_, b"\x01", strides=(0,) * len(shape))
 
 
 def rollout(
@@ -132,42 +140,19 @@ def rollout(
 
 def sampler(batch: Batch, policy: Any, rng: np.random.Generator) -> Choose:
     """Return what samples the actions of a policy, which is checked at every step, or as a table at once."""
-    table = policy.table if type(policy) is TablePolicy and are_probs(policy.table) else None
+
+    def uniforms(numbers: np.ndarray, step: int) -> np.ndarray:
+        return rng.random((len(numbers), 2) if batch.pairs else len(numbers))
 
     def choose(
         observations: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        count = len(observations)
-        if table is not None and table.size <= count * batch.setting.num_actions:
-            return sample(table, rng.random((count, 2) if batch.pairs else count), policy.rows(observations))
         probs = checked_probs(policy, observations, batch.setting.num_actions)
-        return sample(probs, rng.random((count, 2) if batch.pairs else count))
+        return sample(probs, uniforms(numbers, step))
 
+    if type(policy) is TablePolicy and len(policy.table) <= batch.n and are_probs(policy.table):
+        return TableChoice(policy.view, policy.table, uniforms)
     return choose
-
-
-def sample(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Sample actions by inverse CDF.
-
-    Args:
-        probs: (n, A), or a table (m, A) when `rows` are given.
-        uniforms: (n,), or (n, 2) for pairs.
-        rows: int64 (n,), the row of the table for each draw; None where draw i uses row i.
-
-    Returns:
-        Actions int64 and their log-probabilities, both shaped like `uniforms`.
-    """
-    pair = (slice(None), None) if uniforms.ndim == 2 else (slice(None),)
-    if rows is None:
-        actions = inverse_cdf(probs[pair], uniforms)
-        rows = np.arange(len(probs))
-    else:
-        actions = inverse_cdf(probs, uniforms, rows[pair])
-    places = rows[pair] * probs.shape[1] + actions
-    if probs.size > actions.size:
-        return actions, np.log(probs.ravel().take(places))
-    with np.errstate(divide="ignore"):  # of actions that are never drawn
-        return actions, np.log(probs).ravel().take(places)
 
 
 def collect(
@@ -221,7 +206,7 @@ def collect(
     masks = [part.action_mask for part in parts]
     if any(any(mask.strides) for mask in masks):
         return Episodes(**joined, action_mask=_by_run(masks, runs))
-    return Episodes(**joined, action_mask=np.broadcast_to(np.True_, (runs * episodes, *masks[0].shape[1:])))
+    return Episodes(**joined, action_mask=every((runs * episodes, *masks[0].shape[1:])))
 
 
 def _by_run(parts: list[np.ndarray], runs: int) -> np.ndarray:
@@ -283,23 +268,32 @@ def _wave(batch: Batch, choose: Choose, numbers: np.ndarray, rows: Any) -> Episo
     seen = np.array(batch.state.prompt[rows])
     where: Any = rows  # environments that still run, and the slots of their episodes
     slots: Any = ALL
+    played, started = None, time.process_time()
+    if isinstance(choose, TableChoice) and isinstance(rows, slice):
+        played = choose.play(batch, numbers, (observations, actions, log_probs))
     for step in range(horizon):
-        observed = batch.observe()[where]
-        mask = setting.action_mask(batch.state)
-        if mask is not None:
-            legal = np.ones((m, horizon, setting.num_actions), bool) if legal is None else legal
-            legal[slots, step] = mask[where]
-        chosen, logs = choose(observed, None if mask is None else mask[where], numbers[slots], step)
-        gained, terminated, _ = batch.step(chosen, where)
-        observations[slots, step], actions[slots, step], log_probs[slots, step] = observed, chosen, logs
+        if played and isinstance(slots, slice):  # all still run
+            gained, terminated, ended = played.step(step, choose.uniforms(numbers, step))
+        else:
+            observed = batch.observe()[where]
+            mask = setting.action_mask(batch.state)
+            if mask is not None:
+                legal = np.ones((m, horizon, setting.num_actions), bool) if legal is None else legal
+                legal[slots, step] = mask[where]
+            chosen, logs = choose(observed, None if mask is None else mask[where], numbers[slots], step)
+            gained, terminated, _ = batch.step(chosen, where)
+            observations[slots, step], actions[slots, step], log_probs[slots, step] = observed, chosen, logs
+            ended = np.count_nonzero(terminated)
         rewards[slots] += gained
-        lengths[slots] = step + 1
-        if terminated.all():
+        if ended or step + 1 == horizon:
+            lengths[slots] = step + 1
+        if ended == len(terminated):
             break
-        if terminated.any():
+        if ended:
             alive = np.flatnonzero(~terminated)
             slots = alive if isinstance(slots, slice) else slots[alive]
             where = alive if isinstance(where, slice) else where[alive]
-    shape = (m, horizon, setting.num_actions)
-    action_mask = np.broadcast_to(np.True_, shape) if legal is None else legal
+    if not played and isinstance(choose, TableChoice):
+        known(setting.fingerprint).spent += time.process_time() - started
+    action_mask = every((m, horizon, setting.num_actions)) if legal is None else legal
     return Episodes(observations, actions, action_mask, log_probs, rewards, seen, lengths)

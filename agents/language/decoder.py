@@ -11,13 +11,13 @@ words are not masked here: the caller knows which words are actions.
 """
 
 import math
+import re
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional
 
-Weights = dict[str, torch.Tensor]
 #: Keys and values of words that were read, (n, heads, words, size) each, for every layer.
 Pairs = list[tuple[torch.Tensor, torch.Tensor]]
 #: Words whose reading takes about the time that another pass takes for nothing.
@@ -27,8 +27,8 @@ PASS = 256
 class Tree(NamedTuple):
     """Where the words of rows stand, and what they see, if a row holds several texts."""
 
-    places: torch.Tensor  # int64 (n, words), the place of each word in its text
-    seen: torch.Tensor  # bool (n, 1, words, words), which words each one sees
+    places: torch.Tensor  # int64 (n, words), or (words,) of all rows: the place of each word in its text
+    seen: torch.Tensor  # bool (n, 1, words, words), or (words, all words): which words each one sees
 
 
 class Cache:
@@ -42,19 +42,27 @@ class Cache:
     def __init__(self, kept: torch.Tensor, words: int = 0) -> None:
         self.kept, self.words = kept, words
 
-    def add(self, layer: int, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keep those of new words of a layer, (n, heads, words, size) each; return those of all words."""
-        end = self.words + keys.shape[2]
-        if end > self.kept.shape[4]:
-            self.kept = functional.pad(self.kept, (0, 0, 0, 2 * end - self.kept.shape[4]))
-        held_keys, held_values = self.kept[layer].narrow(3, 0, end).unbind()
-        for held, new in ((held_keys, keys), (held_values, values)):
-            held.narrow(2, self.words, keys.shape[2]).copy_(new)
-        return held_keys, held_values
+    def room(self, new: int) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """Count new words as read; return, for each layer, where their keys and values go, and those of all words.
+
+        The former is (2, n, heads, new, size), the others are (n, heads, words, size) each.
+        """
+        begin, self.words = self.words, self.words + new
+        if self.words > self.kept.shape[4]:
+            self.kept = functional.pad(self.kept, (0, 0, 0, 2 * self.words - self.kept.shape[4]))
+        keys, values = self.kept.narrow(4, 0, self.words).unbind(1)
+        return list(zip(self.kept.narrow(4, begin, new).unbind(), keys.unbind(), values.unbind(), strict=True))
 
     def rows(self, rows: torch.Tensor) -> "Cache":
         """Return the cache of some rows, int64 (m,)."""
         return Cache(self.kept.index_select(2, rows), self.words)
+
+    def branches(self, rows: torch.Tensor, numbers: torch.Tensor, count: int) -> "Cache":
+        """Return the cache of some rows (m,) whose last words are so many branches: of each the branch of a number."""
+        chosen = Cache(self.kept.index_select(2, rows), self.words - count + 1)
+        branch = self.kept[:, :, rows, :, numbers + self.words - count]  # (m, layers, 2, heads, size)
+        chosen.kept.select(4, chosen.words - 1).copy_(branch.permute(1, 2, 0, 3, 4))
+        return chosen
 
 
 def common_words(words: torch.Tensor) -> int:
@@ -62,6 +70,23 @@ def common_words(words: torch.Tensor) -> int:
     if len(words) == 1 or words.shape[1] < 2:
         return 0
     return int((words[:, :-1] == words[0, :-1]).all(dim=0).cumprod(dim=0).sum())
+
+
+class Head(NamedTuple):
+    """The last layer, of the words that are actions."""
+
+    rows: torch.Tensor  # (actions, width)
+    bias: torch.Tensor  # (actions,), where a word of the response follows
+    illegal: torch.Tensor | None  # (actions, actions), what an illegal action adds, where some may be
+
+
+class Weights(NamedTuple):
+    """The weights of a model as its decoder reads them."""
+
+    words: Any  # what `embed` reads
+    layers: list[Any]  # of each layer
+    last: Any  # of the last norm
+    head: Head
 
 
 class Decoder(ABC):
@@ -77,15 +102,25 @@ class Decoder(ABC):
     def __init__(self, model: Any) -> None:
         config = model.config
         self.layers, self.heads, self.width = config.num_hidden_layers, config.num_attention_heads, config.hidden_size
-        shapes: dict[str, list[int]] = {}
+        self.actions = config.task["num_actions"]
+        inner: dict[str, list[int]] = {}  # shapes of the first layer, by name; all are alike, one after another
+        outer: dict[str, list[int]] = {}
+        before = 0
         for name, weight in model.named_parameters():
-            whole = self._whole(name)
-            if whole in shapes:
-                shapes[whole][0] += weight.shape[0]
-            else:
-                shapes[whole] = list(weight.shape)
-        self._names, self._shapes = list(shapes), list(shapes.values())
-        self._counts = [math.prod(shape) for shape in self._shapes]
+            own = re.search(r"\.(\d+)\.(.+)", name)
+            before += weight.numel() if own is None and not inner else 0
+            if own is None:
+                outer[name] = list(weight.shape)
+            elif own[1] == "0":
+                whole = self._whole(own[2])
+                if whole in inner:
+                    inner[whole][0] += weight.shape[0]
+                else:
+                    inner[whole] = list(weight.shape)
+        self._inner, self._outer = inner, outer
+        self._inner_counts, self._outer_counts = (list(map(math.prod, part.values())) for part in (inner, outer))
+        middle = self.layers * sum(self._inner_counts)
+        self._counts = [before, middle, sum(self._outer_counts) - before]
 
     @staticmethod
     def of(model: Any) -> "Decoder":
@@ -93,9 +128,22 @@ class Decoder(ABC):
         return GPT2Decoder(model) if model.config.model_type.endswith("gpt2") else LlamaDecoder(model)
 
     def weights(self, flat: torch.Tensor) -> Weights:
-        """Return the weights by name, as parts of a flat tensor (weights,) in the order of the model's parameters."""
-        parts = zip(self._names, self._shapes, torch.split(flat, self._counts), strict=True)
-        return {name: part.view(shape) for name, shape, part in parts}
+        """Return the weights as they are read, of a flat tensor (weights,) in the order of the model's parameters.
+
+        Those of equal layers are taken together, so that it takes a few operations on all of them.
+        """
+        before, middle, after = flat.split(self._counts)
+        parts = middle.view(self.layers, -1).split(self._inner_counts, dim=1)
+        inner = {name: part.unflatten(1, shape) for (name, shape), part in zip(self._inner.items(), parts, strict=True)}
+        counts, number = self._outer_counts, len(self._outer)
+        while sum(counts[:number]) > self._counts[0]:
+            number -= 1
+        parts = before.split(counts[:number]) + after.split(counts[number:])
+        outer = {name: part.view(shape) for (name, shape), part in zip(self._outer.items(), parts, strict=True)}
+        last = outer["lm_head.weight"][1 : self.actions + 1]
+        rows, marks = last.split([self.width, last.shape[1] - self.width], dim=1)
+        head = Head(rows, marks[:, 0], marks[:, 2:] if marks.shape[1] > 2 else None)
+        return Weights(*self.prepare(outer, inner), head)
 
     def cache(self, rows: int, words: int) -> Cache:
         """Return an empty cache for as many texts, with room for as many words of each."""
@@ -112,45 +160,46 @@ class Decoder(ABC):
         """Read words.
 
         Args:
-            weights: by name.
+            weights: of `weights`.
             words: int64 (n, words), those that follow what is in the cache.
             cache: keys and values of the words before, to which those of these words are added; or what the call
                 before returned, through which gradients go; or None.
-            tree: of rows that hold several texts; without a cache.
+            tree: of rows that hold several texts.
             notes: where the attention of the last word is noted, (n, heads, words) for each layer, if anywhere.
 
         Returns:
             The last hidden states, (n, words, width), and the keys and values of all words.
         """
-        fresh = not (cache.words if isinstance(cache, Cache) else cache)
-        common = common_words(words) if fresh and tree is None and notes is None else 0
-        if common * (len(words) - 1) >= PASS and 2 * common >= words.shape[1]:
-            return self._parted(weights, words, cache, common)
         before = cache.words if isinstance(cache, Cache) else cache[0][0].shape[2] if cache else 0
-        (n, new), length = words.shape, before + words.shape[1]
-        places = torch.arange(before, length) if tree is None else tree.places
-        seen = None if tree is None else tree.seen
-        if before and new > 1:
-            seen = places[:, None] >= torch.arange(length)
-        hidden, turns, kept = self.embed(weights, words, places).flatten(0, 1), self.turns(places), []
-        for layer in range(self.layers):
-            asked = self.turn(weights, layer, self.project(weights, layer, hidden).view(n, new, -1), turns)
-            queries, keys, values = asked.view(n, new, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind()
-            if isinstance(cache, Cache):
-                keys, values = cache.add(layer, keys, values)
+        n, new = words.shape
+        if not before and tree is None and notes is None:
+            common = common_words(words)
+            if common * (n - 1) >= PASS and 2 * common >= new:
+                return self._parted(weights, words, cache, common)
+        places: torch.Tensor | slice = slice(before, before + new)
+        seen = None
+        if tree is not None:
+            places, seen = tree.places, torch.where(tree.seen, 0.0, -torch.inf)  # once for all layers
+        elif before and new > 1:
+            seen = torch.ones(new, before + new, dtype=torch.bool).tril(before)
+        causal, shape = seen is None and new > 1, (n, new, 3, self.heads, self.width // self.heads)
+        hidden, turns, kept = self.embed(weights.words, words, places).flatten(0, 1), self.turns(places), []
+        rooms = cache.room(new) if isinstance(cache, Cache) else None
+        for layer, own in enumerate(weights.layers):
+            asked = self.turn(own, self.project(own, hidden).view(n, new, -1), turns).view(shape).permute(2, 0, 3, 1, 4)
+            queries, keys, values = asked.unbind()
+            if rooms is not None:
+                here, keys, values = rooms[layer]
+                here.copy_(asked.narrow(0, 1, 2))
             elif cache:
-                keys, values = (torch.cat(pair, dim=2) for pair in zip(cache[layer], (keys, values), strict=True))
+                keys, values = (torch.cat(pair, dim=2) for pair in zip(cache[layer], (keys, values), strict=True))  # type: ignore[index]
             kept.append((keys, values))
-            mixed = functional.scaled_dot_product_attention(
-                queries, keys, values, attn_mask=seen, is_causal=seen is None and new > 1
-            )
+            mixed = functional.scaled_dot_product_attention(queries, keys, values, seen, is_causal=causal)
             if notes is not None:
                 scores = queries[:, :, -1:] @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
                 notes.append(torch.softmax(scores, dim=-1)[:, :, 0])
-            hidden = self.think(weights, layer, hidden, mixed.transpose(1, 2).reshape(n * new, -1))
-        if isinstance(cache, Cache):
-            cache.words = length
-        return self.finish(weights, hidden).unflatten(0, (n, new)), kept
+            hidden = self.think(own, hidden, mixed.transpose(1, 2).reshape(n * new, -1))
+        return self.finish(weights.last, hidden).view(n, new, -1), kept
 
     def _parted(
         self, weights: Weights, words: torch.Tensor, cache: Cache | Pairs | None, common: int
@@ -159,9 +208,8 @@ class Decoder(ABC):
         first, kept = self(weights, words[:1, :common])
         kept = [(keys.expand(len(words), -1, -1, -1), values.expand(len(words), -1, -1, -1)) for keys, values in kept]
         if isinstance(cache, Cache):
-            for layer, pair in enumerate(kept):
-                cache.add(layer, *pair)
-            cache.words = common
+            for (here, _, _), pair in zip(cache.room(common), kept, strict=True):
+                here.copy_(torch.stack(pair))
         rest, kept = self(weights, words[:, common:], cache if isinstance(cache, Cache) else kept)
         return torch.cat([first.expand(len(words), -1, -1), rest], dim=1), kept
 
@@ -174,36 +222,52 @@ class Decoder(ABC):
         return name
 
     @abstractmethod
-    def embed(self, weights: Weights, words: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-        """Return vectors of words, (n, words, width)."""
+    def prepare(self, outer: dict[str, torch.Tensor], inner: dict[str, torch.Tensor]) -> tuple[Any, list[Any], Any]:
+        """Return what `embed` reads, the weights of each layer, and those of the last norm.
+
+        Args:
+            outer: weights outside of layers, by name.
+            inner: those of all layers, (layers, ...), by the name within a layer.
+        """
 
     @abstractmethod
-    def project(self, weights: Weights, layer: int, hidden: torch.Tensor) -> torch.Tensor:
-        """Return queries, keys and values of a layer side by side: (rows, width) -> (rows, 3 * width)."""
+    def embed(self, weights: Any, words: torch.Tensor, places: torch.Tensor | slice) -> torch.Tensor:
+        """Return hidden states of words, (n, words, numbers)."""
 
-    def turns(self, places: torch.Tensor) -> Any:
-        """Return what `turn` needs to know of places, int64 (words,) or (n, words)."""
+    @abstractmethod
+    def project(self, weights: Any, hidden: torch.Tensor) -> torch.Tensor:
+        """Return queries, keys and values of a layer side by side: (rows, numbers) -> (rows, 3 * width)."""
+
+    def turns(self, places: torch.Tensor | slice) -> Any:
+        """Return what `turn` needs to know of places, int64 (n, words), or a slice for those of all rows."""
         return None
 
-    def turn(self, weights: Weights, layer: int, asked: torch.Tensor, turns: Any) -> torch.Tensor:
+    def turn(self, weights: Any, asked: torch.Tensor, turns: Any) -> torch.Tensor:
         """Make queries and keys know their places: queries, keys and values, (n, words, 3 * width)."""
         return asked
 
     @abstractmethod
-    def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
-        """Add the attention's output, and that of the layer's perceptron: (rows, width)."""
+    def think(self, weights: Any, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
+        """Add the attention's output (rows, width), and that of the layer's perceptron, to (rows, numbers)."""
 
     @abstractmethod
-    def finish(self, weights: Weights, hidden: torch.Tensor) -> torch.Tensor:
-        """Normalise the last hidden states."""
+    def finish(self, weights: Any, hidden: torch.Tensor) -> torch.Tensor:
+        """Normalise the last hidden states: (rows, numbers) -> (rows, width)."""
 
 
 class LlamaDecoder(Decoder):
-    """Llama and Qwen: rotated queries and keys (in Qwen normalised before), root-mean-square norms, gated units."""
+    """Llama and Qwen: rotated queries and keys (in Qwen normalised before), root-mean-square norms, gated units.
+
+    A hidden state x is held as (x, -x). Its mean is 0 and its variance the mean square of x, so that torch's layer
+    norm, which is one operation where its root-mean-square norm is seven, scales x as the latter would. Queries and
+    keys are complex numbers, whose real and imaginary parts lie side by side and not in two halves: turning is a
+    product.
+    """
 
     joined = (
-        (("q_proj.weight", "k_proj.weight", "v_proj.weight"), "qkv"),
+        (("q_proj.weight", "k_proj.weight"), "asked"),
         (("gate_proj.weight", "up_proj.weight"), "gated"),
+        (("input_layernorm.weight", "post_attention_layernorm.weight"), "norms"),
     )
 
     def __init__(self, model: Any) -> None:
@@ -211,54 +275,74 @@ class LlamaDecoder(Decoder):
         config = model.config
         self.epsilon, size = config.rms_norm_eps, config.head_dim
         rates = config.rope_parameters["rope_theta"] ** (-torch.arange(0, size, 2) / size)
-        angles = torch.arange(config.max_position_embeddings)[:, None] * rates.repeat(2)
-        sines = angles.sin()
-        sines[:, : size // 2] *= -1  # the first half of a rotated vector takes away
-        # (places, 3 * width), spelled out for all heads: what is broadcast over short rows is slow. Values stay.
-        self.cosines, self.sines = angles.cos().repeat(1, 3 * self.heads), sines.repeat(1, 3 * self.heads)
-        self.cosines[:, 2 * self.width :], self.sines[:, 2 * self.width :] = 1.0, 0.0
-        self.size = size
+        angles = torch.arange(config.max_position_embeddings)[:, None] * rates
+        # Complex (places, 3 * width / 2), spelled out for all heads: what is broadcast over short rows is slow. Values
+        # stay.
+        turns = torch.polar(torch.ones_like(angles), angles).repeat(1, 2 * self.heads)
+        self.turned = torch.cat([turns, turns.new_ones(len(turns), self.width // 2)], dim=1)
+        self.size, self.both, self.signs = size, (2 * self.width,), torch.tensor([1.0, -1.0])
 
-    def norm(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
-        """Scale rows to a mean square of 1, then by the weights of that name."""
-        return functional.rms_norm(rows, rows.shape[-1:], weights[f"{name}.weight"], self.epsilon)
+    def prepare(self, outer: dict[str, torch.Tensor], inner: dict[str, torch.Tensor]) -> tuple[Any, list[Any], Any]:
+        """Write what makes hidden states so that it makes both halves."""
+        before, after = self._twice(inner["norms"].unflatten(1, (2, -1))).unbind(1)
+        asked = torch.cat([self._pairs(inner["self_attn.asked"], 1), inner["self_attn.v_proj.weight"]], dim=1)
+        out, down = (self._both(inner[name], 1) for name in ("self_attn.o_proj.weight", "mlp.down_proj.weight"))
+        parts = [before, asked.mT, out.mT, after, inner["mlp.gated"].mT, down.mT]
+        names = ("self_attn.q_norm.weight", "self_attn.k_norm.weight")  # Qwen's
+        parts += [self._pairs(inner[name], 1) for name in names if name in inner]
+        words, last = self._both(outer["model.embed_tokens.weight"], 1), self._twice(outer["model.norm.weight"])
+        return words, list(zip(*(part.unbind() for part in parts), strict=True)), last
 
-    def embed(self, weights: Weights, words: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    def _both(self, made: torch.Tensor, dim: int) -> torch.Tensor:
+        """Return what makes (x, -x), along a dimension, of what makes x."""
+        return (made.unsqueeze(dim) * self.signs.view(-1, *(1,) * (made.ndim - dim))).flatten(dim, dim + 1)
+
+    @staticmethod
+    def _twice(scale: torch.Tensor) -> torch.Tensor:
+        """Return scales of both halves: (..., width) -> (..., 2 * width)."""
+        return scale.unsqueeze(-2).expand(*scale.shape[:-1], 2, -1).flatten(-2)
+
+    def _pairs(self, halves: torch.Tensor, dim: int) -> torch.Tensor:
+        """Put the second half of each head's numbers between those of the first."""
+        split = halves.unflatten(dim, (-1, 2, self.size // 2))
+        return split.transpose(dim + 1, dim + 2).flatten(dim, dim + 2)
+
+    def norm(self, scale: torch.Tensor, both: torch.Tensor) -> torch.Tensor:
+        """Scale rows (x, -x) to a mean square of 1, then by weights, twice the same: (rows, 2 * width) to x alone."""
+        return torch.layer_norm(both, self.both, scale, None, self.epsilon).narrow(1, 0, self.width)
+
+    def embed(self, weights: Any, words: torch.Tensor, places: torch.Tensor | slice) -> torch.Tensor:
         """Vectors of words."""
-        return functional.embedding(words, weights["model.embed_tokens.weight"])
+        return functional.embedding(words, weights)
 
-    def project(self, weights: Weights, layer: int, hidden: torch.Tensor) -> torch.Tensor:
+    def project(self, weights: Any, hidden: torch.Tensor) -> torch.Tensor:
         """All three by one matrix."""
-        home = f"model.layers.{layer}"
-        return functional.linear(
-            self.norm(weights, f"{home}.input_layernorm", hidden), weights[f"{home}.self_attn.qkv"]
-        )
+        return torch.mm(self.norm(weights[0], hidden), weights[1])
 
-    def turns(self, places: torch.Tensor) -> Any:
-        """Cosines and sines."""
-        return self.cosines[places], self.sines[places]
+    def turns(self, places: torch.Tensor | slice) -> Any:
+        """Complex numbers of modulus 1."""
+        return self.turned[places]
 
-    def turn(self, weights: Weights, layer: int, asked: torch.Tensor, turns: Any) -> torch.Tensor:
-        """Rotate queries and keys by their places."""
-        home, heads = f"model.layers.{layer}.self_attn", asked.unflatten(-1, (-1, self.size))
-        if f"{home}.q_norm.weight" in weights:
-            parts = zip("qk", heads.split(self.heads, dim=2), strict=False)
-            both = [self.norm(weights, f"{home}.{name}_norm", part) for name, part in parts]
-            heads = torch.cat([*both, heads[:, :, 2 * self.heads :]], dim=2)
-        cosines, sines = turns
-        return torch.addcmul(heads.flatten(2) * cosines, heads.roll(self.size // 2, -1).flatten(2), sines)
+    def turn(self, weights: Any, asked: torch.Tensor, turns: Any) -> torch.Tensor:
+        """Turn queries and keys by their places."""
+        if len(weights) > 6:
+            heads = asked.unflatten(-1, (3, self.heads, self.size))
+            parts = zip(weights[6:], heads.unbind(2), strict=False)
+            both = [functional.rms_norm(part, (self.size,), scale, self.epsilon) for scale, part in parts]
+            asked = torch.stack([*both, heads[:, :, 2]], dim=2)
+        pairs = torch.view_as_complex(asked.view(*asked.shape[:2], -1, 2))
+        return torch.view_as_real(pairs * turns)
 
-    def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
+    def think(self, weights: Any, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
         """Gated units."""
-        home = f"model.layers.{layer}"
-        hidden = torch.addmm(hidden, mixed, weights[f"{home}.self_attn.o_proj.weight"].T)
-        rows = self.norm(weights, f"{home}.post_attention_layernorm", hidden)
-        gate, up = functional.linear(rows, weights[f"{home}.mlp.gated"]).chunk(2, dim=-1)
-        return torch.addmm(hidden, functional.silu(gate) * up, weights[f"{home}.mlp.down_proj.weight"].T)
+        _, _, out, scale, gated, down = weights[:6]
+        hidden = torch.addmm(hidden, mixed, out)
+        gate, up = torch.mm(self.norm(scale, hidden), gated).chunk(2, dim=1)
+        return torch.addmm(hidden, functional.silu(gate) * up, down)
 
-    def finish(self, weights: Weights, hidden: torch.Tensor) -> torch.Tensor:
+    def finish(self, weights: Any, hidden: torch.Tensor) -> torch.Tensor:
         """Scale to a mean square of 1."""
-        return self.norm(weights, "model.norm", hidden)
+        return self.norm(weights, hidden)
 
 
 class GPT2Decoder(Decoder):
@@ -268,31 +352,35 @@ class GPT2Decoder(Decoder):
         super().__init__(model)
         self.epsilon = model.config.layer_norm_epsilon
 
-    def norm(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
-        """Centre and scale rows, then by the weights of that name."""
-        scale, shift = weights[f"transformer.{name}.weight"], weights[f"transformer.{name}.bias"]
+    def prepare(self, outer: dict[str, torch.Tensor], inner: dict[str, torch.Tensor]) -> tuple[Any, list[Any], Any]:
+        """Nothing is written anew; of a layer, each norm with the matrices that follow it."""
+        order = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
+        parts = [inner[f"{name}.{kind}"].unbind() for name in order for kind in ("weight", "bias")]
+        words, places = outer["transformer.wte.weight"], outer["transformer.wpe.weight"]
+        last = outer["transformer.ln_f.weight"], outer["transformer.ln_f.bias"]
+        return (words, places), list(zip(*parts, strict=True)), last
+
+    def norm(self, scale: torch.Tensor, shift: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """Centre and scale rows, then by weights."""
         return functional.layer_norm(rows, rows.shape[-1:], scale, shift, self.epsilon)
 
-    def linear(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
-        """Multiply rows by a matrix (inputs, outputs) and add its bias."""
-        return torch.addmm(weights[f"transformer.{name}.bias"], rows, weights[f"transformer.{name}.weight"])
-
-    def embed(self, weights: Weights, words: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    def embed(self, weights: Any, words: torch.Tensor, places: torch.Tensor | slice) -> torch.Tensor:
         """Vectors of words and places."""
-        return (
-            functional.embedding(words, weights["transformer.wte.weight"]) + weights["transformer.wpe.weight"][places]
-        )
+        return functional.embedding(words, weights[0]) + weights[1][places]
 
-    def project(self, weights: Weights, layer: int, hidden: torch.Tensor) -> torch.Tensor:
+    def project(self, weights: Any, hidden: torch.Tensor) -> torch.Tensor:
         """All three by one matrix."""
-        return self.linear(weights, f"h.{layer}.attn.c_attn", self.norm(weights, f"h.{layer}.ln_1", hidden))
+        scale, shift, matrix, bias = weights[:4]
+        return torch.addmm(bias, self.norm(scale, shift, hidden), matrix)
 
-    def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
+    def think(self, weights: Any, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
         """Units with the smooth gate of GPT-2."""
-        hidden = hidden + self.linear(weights, f"h.{layer}.attn.c_proj", mixed)
-        rows = self.linear(weights, f"h.{layer}.mlp.c_fc", self.norm(weights, f"h.{layer}.ln_2", hidden))
-        return hidden + self.linear(weights, f"h.{layer}.mlp.c_proj", functional.gelu(rows, approximate="tanh"))
+        out, bias, scale, shift, up, up_bias, down, down_bias = weights[4:]
+        hidden = hidden + torch.addmm(bias, mixed, out)
+        rows = torch.addmm(up_bias, self.norm(scale, shift, hidden), up)
+        return hidden + torch.addmm(down_bias, functional.gelu(rows, approximate="tanh"), down)
 
-    def finish(self, weights: Weights, hidden: torch.Tensor) -> torch.Tensor:
+    def finish(self, weights: Any, hidden: torch.Tensor) -> torch.Tensor:
         """Centre and scale."""
-        return self.norm(weights, "ln_f", hidden)
+        scale, shift = weights
+        return self.norm(scale, shift, hidden)

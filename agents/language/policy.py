@@ -84,13 +84,15 @@ class LanguagePolicy(Policy):
 
     def read_by(self, decoder: Decoder, setting: Setting) -> None:
         """Read with a decoder that is there, of this model's shape and size."""
-        weights = decoder.weights(torch.from_numpy(self.weights))
-        self._read_by = Reader.of(Vocabulary(setting), decoder, weights), weights
+        self._decoder, self._setting = decoder, setting
 
     @property
     def _reader(self) -> tuple[Reader, Weights]:
         if not hasattr(self, "_read_by"):
-            self.read_by(Decoder.of(self.model), self.setting)
+            if not hasattr(self, "_decoder"):
+                self.read_by(Decoder.of(self.model), self.setting)
+            weights = self._decoder.weights(torch.from_numpy(self.weights))
+            self._read_by = Reader.of(Vocabulary(self.setting), self._decoder, weights), weights
         return self._read_by
 
 
@@ -177,28 +179,30 @@ def legal_actions(setting: Setting, observations: np.ndarray) -> np.ndarray:
     return legal | ~legal.any(axis=1, keepdims=True)
 
 
-def masked_softmax(logits: torch.Tensor, legal: np.ndarray) -> np.ndarray:
-    """Return the probabilities of legal actions, float64 (n, num_actions)."""
-    if not legal.all():
+def masked_softmax(logits: torch.Tensor, legal: np.ndarray | None = None) -> np.ndarray:
+    """Return the probabilities of legal actions, float64 (n, num_actions); None where all are."""
+    if legal is not None and not legal.all():
         logits = torch.where(torch.from_numpy(legal), logits, -torch.inf)
     probs: np.ndarray = torch.softmax(logits.double(), dim=-1).numpy()
     return probs
 
 
-def action_logits(weights: Weights, hidden: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+def action_logits(
+    weights: Weights, hidden: torch.Tensor, legal: torch.Tensor | None = None, where: torch.Tensor | None = None
+) -> torch.Tensor:
     """Return the logits of the words that are actions, where one of them may follow.
 
     Args:
-        weights: of a model, by name.
+        weights: of a model.
         hidden: (..., width), what its decoder says.
-        legal: bool (..., num_actions); where it is False the logit is to be ignored.
+        legal: bool (..., num_actions); where it is False the logit is to be ignored. None where all are legal.
+        where: int64 (...), the row of `hidden` (rows, width) that each one is of; or None.
 
     Returns:
         (..., num_actions), with what the model appends to its hidden states taken into account.
     """
-    width = hidden.shape[-1]
-    last = weights["lm_head.weight"][1 : legal.shape[-1] + 1]
-    logits = functional.linear(hidden, last[:, :width], last[:, width])  # a word of the response follows
-    if last.shape[1] == width + 2:  # nothing is appended for actions
-        return logits
-    return logits + (~legal).to(hidden) @ last[:, width + 2 :].T
+    head = weights.head
+    logits = functional.linear(hidden, head.rows, head.bias)
+    if where is not None:
+        logits = functional.embedding(where, logits)
+    return logits if head.illegal is None or legal is None else logits + (~legal).to(hidden) @ head.illegal.T

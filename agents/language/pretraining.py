@@ -62,6 +62,7 @@ def pretrained(
     seed: int = 0,
     kind: str = "reference",
     folder: str | os.PathLike[str] | None = None,
+    copied: bool = True,
     **parameters: Any,
 ) -> Any:
     """Return a model that is the base model of a setting, trained once and then kept on disk.
@@ -72,6 +73,7 @@ def pretrained(
         size: "tiny", "small", "medium" or "large", or width, layers and heads.
         seed: of the weights and of the episodes.
         kind: "reference", "initial" where agents start elsewhere, or "uniform" over legal actions.
+        copied: whether the model is the caller's own; else nobody may change it.
         folder: where models are kept; by default that of the variable THEORYBENCH_CACHE, or ~/.cache/theorybench.
         parameters: of the setting that an id names.
 
@@ -97,7 +99,8 @@ def pretrained(
             place = Path(tempfile.gettempdir()) / place.name
             _keep(model, place)
     weights = place / "model.safetensors"
-    return copy.deepcopy(_loaded(place, weights.stat().st_mtime_ns))
+    model = _loaded(place, weights.stat().st_mtime_ns)
+    return copy.deepcopy(model) if copied else model
 
 
 @functools.lru_cache(maxsize=4)

@@ -1,4 +1,8 @@
-"""Cached forward passes: equal observations are read once, and of those that continue the last ones only new words."""
+"""Cached forward passes: equal observations are read once, and of those that continue the last ones only new words.
+
+Where few words are read, a pass takes nearly as long for a few more. Then all actions that may follow are read with
+them, as branches of a tree, and the next step of a roll-out needs no pass.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -6,14 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from theorybench.agents.language.decoder import Cache, Decoder, Weights
+from theorybench.agents.language.decoder import Cache, Decoder, Tree, Weights
 from theorybench.agents.language.vocabulary import Vocabulary
-from theorybench.envs.core.arrays import distinct_rows, find_rows
+from theorybench.envs.core.arrays import distinct_rows, find_rows, row_keys
 
 #: Words that are read at a time, and numbers that are kept of them, to bound memory.
 WORDS, KEPT = 2**16, 2**26
+#: Words of a pass that reads ahead at most.
+AHEAD = 64
 #: (words int64 (n, words), cache of the words before them or None) -> outputs at the last word (n, ...), new cache.
 Read = Callable[[torch.Tensor, Any], tuple[torch.Tensor, Any]]
+#: The same of words of which the last ones, of a number, are branches: outputs at the word before and at them, (n, 1 +
+#: number, ...).
+Fork = Callable[[torch.Tensor, Any, int], tuple[torch.Tensor, Any]]
 #: (cache, rows) -> cache of these rows.
 Choose = Callable[[Any, torch.Tensor], Any]
 
@@ -24,6 +33,8 @@ class _Reading(NamedTuple):
     observations: np.ndarray  # integer (n, tokens), distinct
     said: int  # words of each response
     kept: Any  # of the model
+    #: (n, num_actions, ...): outputs where an action follows, all of which `kept` holds as branches
+    ahead: torch.Tensor | None = None
 
 
 class Reader:
@@ -34,10 +45,14 @@ class Reader:
         read: the forward pass.
         choose: picks rows of a cache.
         size: numbers that the cache holds of each word.
+        fork: the forward pass of branches, of caches that are a `Cache`; None where words are not read ahead.
     """
 
-    def __init__(self, vocabulary: Vocabulary, read: Read, choose: Choose, size: int) -> None:
+    def __init__(self, vocabulary: Vocabulary, read: Read, choose: Choose, size: int, fork: Fork | None = None) -> None:
         self.vocabulary, self._read, self._choose, self._size = vocabulary, read, choose, size
+        setting = vocabulary.setting
+        self._fork = None if setting.num_reply_tokens or setting.state_in_prompt else fork
+        self._actions = torch.arange(1, setting.num_actions + 1)
         self._reading: _Reading | None = None
 
     @classmethod
@@ -50,46 +65,122 @@ class Reader:
             hidden, _ = decoder(weights, words, cache)
             return hidden[:, -1], cache
 
-        return cls(vocabulary, read, Cache.rows, 2 * decoder.layers * decoder.width)
+        def fork(words: torch.Tensor, cache: Cache | None, branches: int) -> tuple[torch.Tensor, Cache]:
+            cache = cache or decoder.cache(len(words), most + branches)
+            (_, new), before = words.shape, cache.words
+            seen = torch.ones(new, before + new, dtype=torch.bool).tril(before)
+            seen[-branches:, -branches:] = torch.eye(branches, dtype=torch.bool)
+            places = torch.arange(before, before + new).clamp(max=before + new - branches)
+            hidden, _ = decoder(weights, words, cache, Tree(places, seen))
+            return hidden[:, -branches - 1 :], cache
 
-    @torch.inference_mode()
+        return cls(vocabulary, read, Cache.rows, 2 * decoder.layers * decoder.width, fork)
+
     def __call__(self, observations: np.ndarray) -> torch.Tensor:
         """Return the outputs after observations (n, tokens): (n, ...)."""
-        distinct, place = distinct_rows(observations)
-        responses, said = self.vocabulary.responses(distinct)
-        if (said == said[0]).all():
-            return self._together(distinct, responses[:, : said[0]])[torch.from_numpy(place)]
-        groups = [np.flatnonzero(said == length) for length in np.unique(said)]
-        answers = torch.cat([self._together(distinct[own], responses[own, : said[own[0]]]) for own in groups])
-        return answers[torch.from_numpy(np.argsort(np.concatenate(groups))[place])]
+        answers, place = self.distinct(observations)
+        return answers[torch.from_numpy(place)]
 
-    def _together(self, observations: np.ndarray, responses: np.ndarray) -> torch.Tensor:
-        """Read distinct observations, whose responses (n, words) have as many words."""
-        (count, said), before = responses.shape, self.vocabulary.prompt_words
-        whole = count * (before + said) * self._size > KEPT
-        kept, begun = (None, 0) if whole else self._continued(observations, said)
-        self._reading = None
-        if kept is None:
-            new = np.hstack([self.vocabulary.prompts(observations), responses])
+    @torch.inference_mode()
+    def distinct(self, observations: np.ndarray) -> tuple[torch.Tensor, np.ndarray]:
+        """Return the outputs after distinct ones of observations (n, tokens), and which of them each is, int64 (n,)."""
+        grown = self._grown(observations)
+        if grown is not None:
+            rows, place, said, parents = grown
+            answers = self._together(rows, said, parents)
         else:
-            new = responses[:, begun - before :]
+            rows, place = distinct_rows(observations)
+            _, lengths = self.vocabulary.responses(rows)
+            groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
+            parts = [self._together(rows[own], int(lengths[own[0]])) for own in groups]
+            answers = parts[0] if len(parts) == 1 else torch.cat(parts)
+            place = np.argsort(np.concatenate(groups))[place]
+        return answers, place
+
+    def _grown(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, np.ndarray] | None:
+        """Return what observations are where each is that of the last call and one word more, else None.
+
+        Returns:
+            Distinct ones; which of them each is; words of each response; and which row of the last reading begins it.
+        """
+        last, setting = self._reading, self.vocabulary.setting
+        if last is None or setting.state_in_prompt:
+            return None
+        end, base = setting.prompt_length + last.said, setting.num_symbols + 1
+        if end == observations.shape[1] or not observations[:, end].all() or observations[:, end + 1 :].any():
+            return None
+        words, place = observations[:, end], self._begun(last, observations)
+        if place is None:
+            return None
+        keys = place * base + words
+        there = np.zeros(len(last.observations) * base, np.bool_)
+        there[keys] = True
+        parents, new = np.divmod(np.flatnonzero(there), base)
+        rows = last.observations[parents]
+        rows[:, end] = new
+        return rows, (np.cumsum(there) - 1)[keys], last.said + 1, parents
+
+    def _together(self, observations: np.ndarray, said: int, parents: np.ndarray | None = None) -> torch.Tensor:
+        """Read distinct observations, whose responses have as many words; `parents` as `_grown` has them, if it has."""
+        last, vocabulary = self._reading, self.vocabulary
+        if last is not None and last.ahead is not None:
+            return self._branches(last, observations, said, parents)
+        whole = len(observations) * (vocabulary.prompt_words + said) * self._size > KEPT
+        if parents is None and not whole:
+            parents = self._parents(observations, said)
+        self._reading = None
+        kept: Any = None
+        if whole or parents is None or last is None:
+            responses, _ = vocabulary.responses(observations)
+            new = np.hstack([vocabulary.prompts(observations), responses[:, :said]])
+        else:
+            begun, kept = vocabulary.setting.prompt_length, last.kept
+            if len(parents) != len(last.observations) or (parents[1:] <= parents[:-1]).any():  # not each by one
+                kept = self._choose(kept, torch.from_numpy(parents))
+            new = observations[:, begun + last.said : begun + said].astype(np.int64)
         if whole or (kept is None and new.size > WORDS):
             parts = torch.from_numpy(new).split(max(1, WORDS // new.shape[1]))
             return torch.cat([self._read(part, None)[0] for part in parts])
-        answers, kept = self._read(torch.from_numpy(new), kept)
-        self._reading = _Reading(observations, said, kept)
-        return answers
+        count, actions = len(observations), len(self._actions)
+        if self._fork is None or said + 1 >= vocabulary.response_words or new.size + count * actions > AHEAD:
+            answers, kept = self._read(torch.from_numpy(new), kept)
+            self._reading = _Reading(observations, said, kept)
+            return answers
+        words = torch.cat([torch.from_numpy(new), self._actions.expand(count, -1)], dim=1)
+        answers, kept = self._fork(words, kept, actions)
+        self._reading = _Reading(observations, said, kept, answers[:, 1:])
+        return answers[:, 0]
 
-    def _continued(self, observations: np.ndarray, said: int) -> tuple[Any, int]:
-        """Return the cache of the last observations, and their words, where these continue them; else None, 0."""
-        last, vocabulary = self._reading, self.vocabulary
+    def _branches(
+        self, last: _Reading, observations: np.ndarray, said: int, parents: np.ndarray | None
+    ) -> torch.Tensor:
+        """Return what was read ahead; of other observations than those, read nothing again that is not to be."""
+        assert last.ahead is not None
+        actions = len(self._actions)
+        end = self.vocabulary.setting.prompt_length + last.said
+        if parents is None or observations[:, end].max() > actions:
+            self._reading = last._replace(ahead=None)
+            self._reading.kept.words -= actions
+            return self._together(observations, said, parents)
+        rows, numbers = torch.from_numpy(parents), torch.from_numpy(observations[:, end].astype(np.int64) - 1)
+        self._reading = _Reading(observations, said, last.kept.branches(rows, numbers, actions))
+        return last.ahead[rows, numbers]
+
+    def _parents(self, observations: np.ndarray, said: int) -> np.ndarray | None:
+        """Return which of the last observations each one continues, int64 (n,), where all do, else None."""
+        last = self._reading
         if last is None or last.said >= said:
-            return None, 0
+            return None
+        return self._begun(last, observations)
+
+    def _begun(self, last: _Reading, observations: np.ndarray) -> np.ndarray | None:
+        """Return which of the last observations begins each one, int64 (n,), or None where not all are begun."""
         begun = observations.copy()
-        begun[:, vocabulary.setting.prompt_length + last.said :] = 0
-        parents, known = find_rows(last.observations, begun)  # in the order of their keys, as `distinct_rows` has them
-        if not known.all():
-            return None, 0
-        same = np.array_equal(parents, np.arange(len(last.observations)))
-        kept = last.kept if same else self._choose(last.kept, torch.from_numpy(parents))
-        return kept, vocabulary.prompt_words + last.said
+        begun[:, self.vocabulary.setting.prompt_length + last.said :] = 0
+        if begun.itemsize == 1:  # then distinct rows are in the order of their keys
+            places, known = find_rows(last.observations, begun)
+        else:
+            order = np.argsort(row_keys(last.observations))
+            places, known = find_rows(last.observations[order], begun)
+            places = order[places]
+        return places if known.all() else None

@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn import functional
 
+from theorybench.agents.api.drawing import Read
 from theorybench.agents.language.decoder import Decoder, Weights
 from theorybench.agents.language.packing import packed
 from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions, masked_softmax
 from theorybench.agents.language.pretraining import pretrained
 from theorybench.agents.language.reader import Reader
 from theorybench.agents.language.vocabulary import Vocabulary
-from theorybench.agents.policies.softmax import Read, SoftmaxClass
+from theorybench.agents.policies.softmax import SoftmaxClass
 from theorybench.envs.core.arrays import distinct_rows, smallest_integer
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
@@ -49,7 +49,7 @@ class LanguageSoftmax(SoftmaxClass):
     def __init__(self, setting: Setting, start: str = "initial", *, shape: str, size: str, model: Any = None) -> None:
         super().__init__(setting, start)
         self.shape, self.vocabulary = shape, Vocabulary(setting)
-        self.model = pretrained(setting, shape=shape, size=size, kind=start) if model is None else model
+        self.model = pretrained(setting, shape=shape, size=size, kind=start, copied=False) if model is None else model
         self.decoder, self._config = Decoder.of(self.model), self.model.config.to_dict()
         self.unit = float(self.decoder.width)  # parameters are weights times it
 
@@ -67,26 +67,32 @@ class LanguageSoftmax(SoftmaxClass):
     def logits(self, parameters: Any, encoded: Any) -> Any:
         """Logits of the words that are actions, float64."""
         weights = self.decoder.weights(parameters / self.decoder.width)
-        legal = encoded[..., -self.setting.num_actions :] > 0
-        return action_logits(weights, self._answers(weights, encoded), legal).double()
+        hidden, last = self._read(weights, encoded)
+        return action_logits(weights, hidden, encoded[..., -self.setting.num_actions :] > 0, last).double()
 
     def reader(self, parameters: Any) -> Read:
         """Read on from what was read at the step before."""
         each = [self.decoder.weights(own / self.decoder.width) for own in parameters]
         readers = [Reader.of(self.vocabulary, self.decoder, weights) for weights in each]
 
-        def probs(number: int, observed: np.ndarray, legal: np.ndarray | None) -> np.ndarray:
+        def probs(number: int, observed: np.ndarray, legal: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+            if legal is None and not self.setting.has_action_mask:
+                hidden, place = readers[number].distinct(observed)
+                return masked_softmax(action_logits(each[number], hidden)), place
             own = legal_actions(self.setting, observed)
             logits = action_logits(each[number], readers[number](observed), torch.from_numpy(own))
-            return masked_softmax(logits, own if legal is None else legal)
+            return masked_softmax(logits, own if legal is None else legal), None
 
-        def read(observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray) -> tuple[np.ndarray, None]:
+        def read(
+            observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray
+        ) -> tuple[np.ndarray, np.ndarray | None]:
             if len(readers) == 1:
-                return probs(0, observed, legal), None
+                return probs(0, observed, legal)
             found = np.empty((len(observed), self.setting.num_actions))
             for number in range(len(readers)):
                 here = run == number
-                found[here] = probs(number, observed[here], None if legal is None else legal[here])
+                own, place = probs(number, observed[here], None if legal is None else legal[here])
+                found[here] = own if place is None else own[place]
             return found, None
 
         return read
@@ -105,10 +111,11 @@ class LanguageSoftmax(SoftmaxClass):
         """Project the hidden states of the critic's model, float64."""
         width = self.decoder.width
         own, last = torch.split(parameters / width, [len(parameters) - width, width])
-        return (self._answers(self.decoder.weights(own), encoded) @ last).double()
+        hidden, where = self._read(self.decoder.weights(own), encoded)
+        return (hidden @ last)[where].double()
 
-    def _answers(self, weights: Weights, encoded: Any) -> Any:
-        """Return the hidden states at the last word of each observation, (..., width)."""
+    def _read(self, weights: Weights, encoded: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return hidden states of words, (words, width), and which one is the last of each observation, int64 (...)."""
         seen = encoded[..., : encoded.shape[-1] - self.setting.num_actions].numpy()
         kind = smallest_integer(max(self.vocabulary.size, seen.shape[-1]))  # short keys are sorted sooner
         rows, place = distinct_rows(seen.reshape(-1, seen.shape[-1]).astype(kind))
@@ -120,4 +127,4 @@ class LanguageSoftmax(SoftmaxClass):
         texts, tree, where = packed(words[read, : ends.max()], ends[read])
         hidden, _ = self.decoder(weights, torch.from_numpy(texts), tree=tree)
         last = where[np.searchsorted(read, np.arange(len(words))), ends - 1][place]
-        return functional.embedding(torch.from_numpy(last.reshape(seen.shape[:-1])), hidden.flatten(0, 1))
+        return hidden.flatten(0, 1), torch.from_numpy(last.reshape(seen.shape[:-1]))

@@ -7,12 +7,12 @@ policy that training begins from, and value functions of the same kind serve as 
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from theorybench.agents.api.drawing import Read, TableChoice, Uniforms
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.numerics import SMALLEST as SMALLEST
 from theorybench.envs.core.numerics import softmax
@@ -31,8 +31,6 @@ from theorybench.envs.core.views import View
 _SEARCHED = 16
 #: Triples (x, y, y') up to which the differences of their features are listed.
 _LISTED = 2**19
-#: (observations (m, tokens), legal bool (m, A) or None, runs (m,)) -> what `sample` takes.
-Read = Callable[[np.ndarray, np.ndarray | None, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 
 
 def log_probs_of(policy: Policy, observations: np.ndarray, num_actions: int) -> np.ndarray:
@@ -196,6 +194,14 @@ class RowSoftmax(SoftmaxClass):
             return softmax(own if legal is None else np.where(legal, own, -np.inf)), None
 
         return read
+
+    def by_table(self, parameters: torch.Tensor, uniforms: Uniforms, episodes: int) -> TableChoice | None:
+        """Return what draws the actions of all runs, of so many episodes each; None where a table does not pay."""
+        runs = len(parameters)
+        if self.setting.has_action_mask or self.view.rows > episodes:
+            return None
+        probs = softmax(self.tables(parameters).numpy().reshape(-1, self.setting.num_actions))
+        return TableChoice(self.view, probs, uniforms, episodes if runs > 1 else None)
 
     def probs(
         self, parameters: torch.Tensor, observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray

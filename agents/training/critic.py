@@ -4,8 +4,9 @@ import numpy as np
 import torch
 
 from theorybench.agents.api.rollout import Episodes
-from theorybench.agents.policies.softmax import SoftmaxClass
+from theorybench.agents.policies.softmax import RowSoftmax, SoftmaxClass
 from theorybench.agents.reward_guided import RewardModel
+from theorybench.agents.training.log_probs import TableValues
 from theorybench.agents.training.optimizer import BatchedOptimizer
 from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.arrays import find_rows
@@ -45,7 +46,10 @@ class Critic:
 
     def update(self, data: Samples) -> None:
         """Take one step down the squared error."""
-        self._optimizer.step(lambda parameters, part: self.loss(self._of_one(parameters, part), part), data)
+        if isinstance(self.softmax, RowSoftmax):
+            self._optimizer.step(self.loss, data, through=TableValues(data, self.softmax.view.rows))
+        else:
+            self._optimizer.step(lambda parameters, part: self.loss(self._of_one(parameters, part), part), data)
 
 
 class FixedCritic:

@@ -81,17 +81,26 @@ def collect_sub_tasks(trainer: Trainer, tasks: list[SubTask], numbers: np.ndarra
     return trainer.collect(numbers.shape[1], group_size=group_size, stage=stage, hint=hint)
 
 
+def first_alike(numbers: np.ndarray) -> np.ndarray:
+    """Return the place of the first equal number of each row, float64 (R, N), for int64 (R, N) of at least 0."""
+    runs, count = numbers.shape
+    first = np.zeros((runs, int(numbers.max(initial=0)) + 1))
+    first[np.arange(runs)[:, None], numbers[:, ::-1]] = np.arange(count)[::-1]  # the last one to be written stays
+    return np.take_along_axis(first, numbers, axis=1)
+
+
 def leave_one_out(rewards: torch.Tensor, tasks: torch.Tensor) -> torch.Tensor:
     """Return how far each reward lies above the mean of the others of its sub-task, 0 where it has none beside it.
 
     Args:
         rewards: float64 (n,).
-        tasks: float64 (n,), the number of each episode's sub-task.
+        tasks: float64 (n,), a number below n for each episode, the same for those of a sub-task: see `first_alike`.
 
     Returns:
         float64 (n,).
     """
-    peers = (tasks[:, None] == tasks).to(rewards.dtype)
-    count = peers.sum(1)
-    others = ((peers * rewards).sum(1) - rewards) / torch.clamp(count - 1, min=1)
+    task, nothing = tasks.to(torch.int64), torch.zeros_like(rewards)
+    count = nothing.scatter_add(0, task, torch.ones_like(rewards)).gather(0, task)
+    total = nothing.scatter_add(0, task, rewards).gather(0, task)
+    others = (total - rewards) / torch.clamp(count - 1, min=1)
     return torch.where(count > 1, rewards - others, 0.0)

@@ -1,4 +1,4 @@
-"""What a fixed policy says where a table has a row for each observation: asked once for each row."""
+"""What fixed policies say; where a table has a row for each observation they are asked once for each row."""
 
 from typing import Self
 
@@ -8,6 +8,8 @@ from theorybench.agents.policies.softmax import RowSoftmax, SoftmaxClass
 from theorybench.envs.core.numerics import SMALLEST
 from theorybench.envs.core.policy import Policy, checked_probs
 
+#: Observations whose probabilities are held at a time.
+_PART = 2**16
 #: Numbers of the largest table that is kept.
 _LARGEST = 2**20
 
@@ -52,3 +54,56 @@ class KnownRows:
         new, first = np.unique(rows[~known], return_index=True)
         probs = checked_probs(self._policy, observations[~known][first], self._table.shape[1])
         self._table[new], self._logs[new], self._known[new] = probs, np.log(np.maximum(probs, SMALLEST)), True
+
+
+class FixedPolicies:
+    """The probabilities of fixed policies at what a policy class sees; what is known of two of them is kept.
+
+    Args:
+        softmax: the policy class.
+    """
+
+    def __init__(self, softmax: SoftmaxClass) -> None:
+        self._softmax = softmax
+        self._held: list[tuple[Policy, KnownRows | None]] = []
+
+    def _known(self, policy: Policy) -> KnownRows | None:
+        for held, known in self._held:
+            if held is policy:
+                return known
+        self._held = [*self._held[-1:], (policy, KnownRows.of(self._softmax, policy))]
+        return self._held[-1][1]
+
+    def probs(self, policy: Policy, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return a policy's probabilities as `sample` takes them; few prompts may stand for many episodes."""
+        softmax, known = self._softmax, self._known(policy)
+        if known is not None:
+            return known.probs(observed)
+        actions = softmax.setting.num_actions
+        if isinstance(softmax, RowSoftmax) and softmax.setting.horizon == 1 and softmax.view.name == "prompt":
+            view = softmax.view
+            if softmax.many(view.rows, observed):
+                prompts = view.observations(softmax.setting.observation_dtype)
+                return checked_probs(policy, prompts, actions), view.index(observed)
+        return checked_probs(policy, observed, actions), None
+
+    def log_probs(self, policy: Policy, observations: np.ndarray, actions: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Return a policy's log-probabilities of actions (m,) or (m, 2), a part at a time to bound memory.
+
+        Args:
+            policy: that does not change.
+            observations: (m, tokens).
+            actions: that were taken there.
+            seen: what the policy class makes of the observations.
+        """
+        known = self._known(policy)
+        if known is not None:
+            return known.log_probs(observations, actions, seen)
+        logs = np.empty(actions.shape)
+        for start in range(0, len(actions), _PART):
+            part = slice(start, start + _PART)
+            probs, rows = self.probs(policy, observations[part])
+            rows = np.arange(len(probs)) if rows is None else rows
+            chosen = probs[rows if actions.ndim == 1 else rows[:, None], actions[part]]
+            logs[part] = np.log(np.maximum(chosen, SMALLEST))
+        return logs

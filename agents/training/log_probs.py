@@ -1,12 +1,10 @@
 """Log-probabilities of the actions of samples, for one run: what losses are functions of."""
 
-import functools
-
+import numpy as np
 import torch
 
 from theorybench.agents.policies.softmax import RowSoftmax, SoftmaxClass, TabularSoftmax
-from theorybench.agents.training.optimizer import Function
-from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.samples import Samples, constant
 
 #: Actions that are few, not more than a vector of any processor holds: sums of longer rows have another order.
 _FEW = 4
@@ -16,13 +14,35 @@ _VECTOR = 8
 
 def log_probs(softmax: SoftmaxClass, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
     """Return log-probabilities of the taken actions, shaped like them, 0 in padding."""
+    if few_rows(softmax, data.taken):
+        return by_row(softmax, parameters, data)
+    return by_step(softmax, parameters, data)
+
+
+def few_rows(softmax: SoftmaxClass, taken: torch.Tensor) -> bool:
+    """Whether a softmax of each row of a table takes less than one of each step of a run, (N, T), or of several."""
+    table = isinstance(softmax, RowSoftmax) and not softmax.setting.has_action_mask
+    return table and softmax.view.rows <= taken.shape[-2] * taken.shape[-1]
+
+
+def by_row(softmax: RowSoftmax, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
+    """Return the same bits as `by_step`. Gradients are summed over a row before they go through its softmax."""
+    logs, taken = torch.log_softmax(softmax.table(parameters), dim=-1), data.taken
+    first = data.encoded * logs.shape[-1]
+    if data.actions.ndim > taken.ndim:
+        first, taken = first[..., None], taken[..., None]
+    places = (first + data.actions).movedim(0, -1)  # as they lie in memory
+    return logs.flatten().gather(0, places.flatten()).reshape(places.shape).movedim(-1, 0) * taken
+
+
+def by_step(softmax: SoftmaxClass, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
+    """Return those of any policy class, step by step."""
     logits = softmax.step_logits(parameters, data.encoded)
-    pair, free = data.actions.ndim == data.taken.ndim + 1, not softmax.setting.has_action_mask
-    small = logits.shape[-1] <= _FEW and data.taken.numel() % _VECTOR == 0
-    if free and small and not pair and isinstance(softmax, TabularSoftmax):
+    if _passes(softmax, data.actions, data.taken):
         # A pass over each action takes a third of one over short rows, and gives the same bits.
         logs = torch.log_softmax(logits.movedim(-1, 0).contiguous(), dim=0)
         return torch.gather(logs, 0, data.actions[None])[0] * data.taken
+    pair, free = data.actions.ndim == data.taken.ndim + 1, not softmax.setting.has_action_mask
     if not (free and isinstance(softmax, RowSoftmax)):  # for networks it also decides how gradients lie in memory
         logits = torch.where(data.legal, logits, -torch.inf)
     logs = torch.log_softmax(logits, dim=-1)
@@ -31,21 +51,116 @@ def log_probs(softmax: SoftmaxClass, parameters: torch.Tensor, data: Samples) ->
     return picked if pair else picked[..., 0]
 
 
-def of_fixed(softmax: SoftmaxClass, data: Samples) -> Function | None:
-    """Return what takes less than `log_probs` of data that many steps are taken on, or None where nothing does.
-
-    The same bits come from a softmax of each row of a table, where rows are few beside the steps that read them. Their
-    gradient is summed over a row before it goes through the softmax, and so rounded in another order.
-    """
-    if not isinstance(softmax, RowSoftmax) or softmax.setting.has_action_mask:
+def lookup(softmax: SoftmaxClass, data: Samples) -> "RowLogs | StepLogs | None":
+    """Return `log_probs` of all runs at once with a derivative of its own, a `Lookup`, or None where there is none."""
+    if not isinstance(softmax, TabularSoftmax):
         return None
-    return functools.partial(_by_row, softmax) if softmax.view.rows <= data.taken[0].numel() else None
+    if few_rows(softmax, data.taken):
+        return RowLogs(data)
+    if _passes(softmax, data.actions, data.taken):
+        return StepLogs(data, softmax.view.rows, softmax.setting.num_actions)
+    return None
 
 
-def _by_row(softmax: RowSoftmax, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
-    logs, taken = torch.log_softmax(softmax.table(parameters), dim=-1), data.taken
-    first = data.encoded * logs.shape[-1]
-    if data.actions.ndim > taken.ndim:
-        first, taken = first[..., None], taken[..., None]
-    places = first + data.actions
-    return logs.flatten().gather(0, places.flatten()).reshape(places.shape) * taken
+class RowLogs:
+    """`by_row` of tables.
+
+    Args:
+        data: with a leading axis of runs.
+    """
+
+    def __init__(self, data: Samples) -> None:
+        self._data = data
+
+    def read(self, parameters: torch.Tensor) -> torch.Tensor:
+        """Return the log-probabilities of all runs, (R, N, T) or (R, N, T, 2), at their tables (R, rows, A)."""
+        data, (runs, rows, actions) = self._data, parameters.shape
+        self._logs = torch.log_softmax(parameters, dim=-1)
+        first = data.encoded * actions
+        if runs > 1:
+            first = first + rows * actions * torch.arange(runs)[:, None, None]
+        pair = data.actions.ndim > first.ndim
+        self._taken = data.taken[..., None] if pair else data.taken
+        places = ((first[..., None] if pair else first) + data.actions).movedim(1, -1)  # as they lie in memory
+        self._places = places.numpy().ravel()
+        logs = self._logs.numpy().ravel().take(self._places).reshape(places.shape)
+        return self._kept(torch.from_numpy(logs).movedim(-1, 1))
+
+    def back(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient at the tables."""
+        steps = self._kept(gradient).movedim(1, -1).numpy().ravel()
+        cells = np.bincount(self._places, steps, self._logs.numel())
+        rows = torch.from_numpy(cells).reshape(self._logs.shape)
+        return torch.ops.aten._log_softmax_backward_data(rows, self._logs, -1, rows.dtype)  # type: ignore[no-any-return]
+
+    def _kept(self, values: torch.Tensor) -> torch.Tensor:
+        return values if constant(self._taken) else values * self._taken
+
+
+def _passes(softmax: SoftmaxClass, actions: torch.Tensor, taken: torch.Tensor) -> bool:
+    """Return whether the actions of one run's steps, or of several, are few, and one at each step of a table."""
+    few = softmax.setting.num_actions <= _FEW and not softmax.setting.has_action_mask
+    each = taken.shape[-2] * taken.shape[-1]
+    return few and actions.ndim == taken.ndim and each % _VECTOR == 0 and isinstance(softmax, TabularSoftmax)
+
+
+class StepLogs:
+    """`by_step` of tables where it passes over actions.
+
+    Args:
+        data: with a leading axis of runs.
+        rows: of each run's table.
+        actions: A.
+    """
+
+    def __init__(self, data: Samples, rows: int, actions: int) -> None:
+        self._shape, self._taken, self._places = data.taken.shape, data.taken.numpy().ravel(), _places(data, rows)
+        # Where each step's action is among all of (A, steps), and each of these in the tables.
+        self._chosen = data.actions.numpy().ravel() * len(self._places) + np.arange(len(self._places))
+        self._cells = (self._places * actions + np.arange(actions)[:, None]).ravel()
+
+    def read(self, parameters: torch.Tensor) -> torch.Tensor:
+        """Return the log-probabilities of all runs, (R, N, T), at their tables (R, rows, A)."""
+        self._table = parameters.shape
+        tables = parameters.numpy().reshape(-1, self._table[-1])
+        self._logs = torch.log_softmax(torch.from_numpy(tables.T.take(self._places, axis=1)), dim=0)
+        chosen = self._logs.numpy().ravel().take(self._chosen)
+        return torch.from_numpy((chosen * self._taken).reshape(self._shape))
+
+    def back(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient at the tables: what steps add to a row is added in their order."""
+        chosen = np.zeros(self._logs.numel())
+        chosen[self._chosen] = gradient.numpy().ravel() * self._taken
+        steps = torch.from_numpy(chosen).reshape(self._logs.shape)
+        steps = torch.ops.aten._log_softmax_backward_data(steps, self._logs, 0, steps.dtype)
+        cells = np.bincount(self._cells, steps.numpy().ravel(), self._table.numel())
+        return torch.from_numpy(cells).reshape(self._table)
+
+
+class TableValues:
+    """The values of a critic that is a number for each row, of all runs at once, and their derivative: a `Lookup`.
+
+    Args:
+        data: with a leading axis of runs.
+        rows: of each run.
+    """
+
+    def __init__(self, data: Samples, rows: int) -> None:
+        self._shape, self._taken, self._places = data.taken.shape, data.taken.numpy().ravel(), _places(data, rows)
+
+    def read(self, parameters: torch.Tensor) -> torch.Tensor:
+        """Return the values before each step, (R, N, T), 0 in padding, at those of rows (R, rows)."""
+        self._table = parameters.shape
+        values = parameters.numpy().ravel().take(self._places) * self._taken
+        return torch.from_numpy(values.reshape(self._shape))
+
+    def back(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient at the values of rows: what steps add to a row is added in their order."""
+        rows = np.bincount(self._places, gradient.numpy().ravel() * self._taken, self._table.numel())
+        return torch.from_numpy(rows).reshape(self._table)
+
+
+def _places(data: Samples, rows: int) -> np.ndarray:
+    """Return the rows of all steps among those of all runs, int64."""
+    places, runs = data.encoded.numpy(), len(data.encoded)
+    return np.asarray(places if runs == 1 else places + rows * np.arange(runs)[:, None, None]).ravel()

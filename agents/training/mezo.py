@@ -7,8 +7,8 @@ A step draws `directions` vectors z_k ~ N(0, I) and moves each run by the slopes
 which on average is a step down the gradient. Implementation details:
 
 1. *In place:* no z is stored. It is drawn again from its seed each of the four times that it is needed, 65,536 numbers
-   at a time: beside the parameters there is one such chunk, whatever the size of the model. Neither a graph nor moments
-   are kept.
+   at a time: beside the parameters there is one such chunk, whatever the size of the model. A z that is no larger is
+   kept until the next one is drawn, for up to 2^20 numbers of all runs. Neither a graph nor moments are kept.
 2. *Seeds* are those of the counter streams: combine(run key, step * directions + k). A run is the same alone or with
    others.
 3. Parameters return from +eps, -2 eps, +eps up to rounding alone; no copy is kept to undo that.
@@ -31,6 +31,8 @@ from theorybench.envs.core.streams import combine
 
 #: Numbers of z that are held at a time.
 CHUNK = 2**16
+#: Numbers of all runs up to which a z is kept.
+_KEPT = 2**20
 
 
 class Mezo(Descent):
@@ -63,7 +65,11 @@ class Mezo(Descent):
         self._keys, self._steps = keys, -1
         self._learning_rate, self._max_slope = learning_rate, max_slope
         self.perturbation, self.directions = perturbation, directions
-        self._chunk = self.parameters.new_empty(min(CHUNK, self.parameters[0].numel()))
+        self._generator = torch.Generator(self.parameters.device)
+        size = self.parameters[0].numel()
+        self._keeps = size <= CHUNK and self.parameters.numel() <= _KEPT
+        self._chunk = self.parameters.new_empty(0 if self._keeps else min(CHUNK, size))
+        self._kept = -1, self._chunk  # the label of a direction, and the direction itself
 
     def step(self, loss: Function, data: Samples, rate: float = 1.0) -> None:
         """Take one step against the slopes of the loss."""
@@ -102,8 +108,24 @@ class Mezo(Descent):
 
     def _add(self, number: int, amounts: list[float]) -> None:
         """Add `amounts` (R,) times the direction of this number to the parameters, in place."""
-        labels = np.full(len(amounts), self._steps * self.directions + number)
-        for own, seed, amount in zip(self.parameters, combine(self._keys, labels).tolist(), amounts, strict=True):
-            generator = torch.Generator(own.device).manual_seed(seed)
-            for part in own.view(-1).split(CHUNK):
-                part.add_(self._chunk[: len(part)].normal_(generator=generator), alpha=amount)
+        label = self._steps * self.directions + number
+        if not self._keeps:
+            for own, seed, amount in zip(self.parameters, self._seeds(label), amounts, strict=True):
+                generator = self._generator.manual_seed(seed)
+                for part in own.view(-1).split(CHUNK):
+                    part.add_(self._chunk[: len(part)].normal_(generator=generator), alpha=amount)
+            return
+        if self._kept[0] != label:
+            self._kept = label, torch.empty_like(self.parameters)
+            for own, seed in zip(self._kept[1], self._seeds(label), strict=True):
+                own.view(-1).normal_(generator=self._generator.manual_seed(seed))
+        if all(amount == amounts[0] for amount in amounts):
+            self.parameters.add_(self._kept[1], alpha=amounts[0])
+            return
+        for own, direction, amount in zip(self.parameters, self._kept[1], amounts, strict=True):
+            own.add_(direction, alpha=amount)
+
+    def _seeds(self, label: int) -> list[int]:
+        """Return the seed of a direction for each run."""
+        seeds: list[int] = combine(self._keys, np.full(len(self._keys), label)).tolist()
+        return seeds

@@ -3,17 +3,29 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch.optim.adam import adam
+from torch.optim.sgd import sgd
 
 from theorybench.agents.training.samples import Samples
 
 #: (parameters, samples) of one run -> tensor.
 Function = Callable[[torch.Tensor, Samples], torch.Tensor]
-#: Stock optimisers, all elementwise, so that runs do not mix.
-OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+
+
+class Lookup(Protocol):
+    """What losses read of parameters, with a derivative of its own: less work than autograd's, and the same bits."""
+
+    def read(self, parameters: torch.Tensor) -> torch.Tensor:
+        """Return what losses are functions of, (R, ...), at parameters (R, ...); neither is differentiated."""
+        ...
+
+    def back(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient at the parameters, of one at what was read last."""
+        ...
 
 
 class Descent(ABC):
@@ -46,15 +58,26 @@ class Descent(ABC):
 
     def each(self, function: Function, data: Samples) -> torch.Tensor:
         """Apply a function of the parameters and the data of one run to every run, (R, ...)."""
-        if self._mapped and len(self.parameters) > 1:  # mapping a single run takes most of the time of a small one
+        if self.maps:
             return torch.func.vmap(function)(self.parameters, data)
+        return torch.stack([function(own, part) for own, part in zip(self.parameters, self.parts(data), strict=True)])
+
+    @property
+    def maps(self) -> bool:
+        """Whether losses are mapped over the runs: mapping a single run takes most of the time of a small one."""
+        return self._mapped and len(self.parameters) > 1
+
+    def parts(self, data: Samples) -> list[Samples]:
+        """Return the data of each run."""
         if self._data is not data:
             self._data, self._parts = data, [data.of(run) for run in range(len(self.parameters))]
-        return torch.stack([function(own, part) for own, part in zip(self.parameters, self._parts, strict=True)])
+        return self._parts
 
 
 class BatchedOptimizer(Descent):
-    """Descent by a stock optimiser on the gradients of autograd.
+    """Descent by torch's own steps, all elementwise so that runs do not mix, on the gradients of autograd.
+
+    The steps are the functions under `torch.optim`'s classes, whose bookkeeping takes as long as a step of a table.
 
     Args:
         start: floating (R, ...).
@@ -76,19 +99,48 @@ class BatchedOptimizer(Descent):
         device: torch.device | None = None,
     ) -> None:
         super().__init__(start, mapped=mapped, device=device)
-        self.parameters.requires_grad_()
-        self._stock = OPTIMIZERS[optimizer]([self.parameters], lr=learning_rate, foreach=False)  # of one tensor
         self._learning_rate, self._max_norm = learning_rate, max_norm
+        #: Adam's moments and count of steps; None for plain descent.
+        self._moments: list[torch.Tensor] | None = None
+        if optimizer == "adam":
+            held = self.parameters.detach()
+            self._moments = [torch.zeros_like(held), torch.zeros_like(held), torch.zeros(())]
 
-    def step(self, loss: Function, data: Samples, rate: float = 1.0) -> None:
-        """Take one step along the clipped gradient."""
-        for group in self._stock.param_groups:
-            group["lr"] = rate * self._learning_rate
-        self._stock.zero_grad()
-        self.each(loss, data).sum().backward()
-        gradient = self.parameters.grad
-        if gradient is not None and self._max_norm < math.inf:
-            norms = torch.linalg.vector_norm(gradient.flatten(1), dim=1)
-            factor = torch.clamp(self._max_norm / (norms + 1e-12), max=1.0)
-            gradient.mul_(factor.reshape(-1, *(1,) * (gradient.ndim - 1)))
-        self._stock.step()
+    def step(self, loss: Function, data: Samples, rate: float = 1.0, through: Lookup | None = None) -> None:
+        """Take one step along the clipped gradient.
+
+        Args:
+            loss: see `Descent.step`.
+            data: likewise.
+            rate: likewise.
+            through: what the loss is a function of instead of the parameters.
+        """
+        at = self.parameters.detach() if through is None else through.read(self.parameters.detach())
+        if self.maps:
+            leaves = [at.requires_grad_()]
+            losses = [torch.func.vmap(loss)(at, data).sum()]
+        else:
+            leaves = [own.requires_grad_() for own in at.unbind()]
+            losses = [loss(own, part) for own, part in zip(leaves, self.parts(data), strict=True)]
+        gradients = torch.autograd.grad(losses, leaves, allow_unused=True)
+        if gradients[0] is None:
+            return
+        gradient = gradients[0] if self.maps else torch.stack(gradients) if len(leaves) > 1 else gradients[0][None]
+        with torch.no_grad():
+            gradient = gradient.contiguous() if through is None else through.back(gradient)
+            if self._max_norm < math.inf:
+                norms = torch.linalg.vector_norm(gradient.flatten(1), dim=1)[(..., *(None,) * (gradient.ndim - 1))]
+                gradient.mul_(torch.clamp(self._max_norm / (norms + 1e-12), max=1.0))
+            self._move(gradient, rate * self._learning_rate)
+
+    def _move(self, gradient: torch.Tensor, rate: float) -> None:
+        common: Any = {"lr": rate, "weight_decay": 0.0, "maximize": False, "foreach": False}  # of one tensor
+        if self._moments is None:
+            sgd([self.parameters], [gradient], [None], momentum=0.0, dampening=0.0, nesterov=False, **common)
+            return
+        mean, square, count = ([each] for each in self._moments)
+        # The many parameters of a language model, one run alone, are passed over once, not ten times: where runs lie
+        # side by side that would round differently at the end of an array.
+        alone = gradient.dtype == torch.float32
+        betas: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": False, "fused": alone}
+        adam([self.parameters], [gradient], mean, square, [], count, **betas, **common)

@@ -1,5 +1,6 @@
 """The data that the loss of one run sees."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,7 +8,10 @@ import torch
 
 
 class Samples(NamedTuple):
-    """N episodes of up to T steps of one run; with a leading axis of runs wherever the trainer holds them."""
+    """N episodes of up to T steps of one run; with a leading axis of runs wherever the trainer holds them.
+
+    In memory the numbers of a step lie `beside` each other, all episodes of a run: sums over few steps pass along them.
+    """
 
     encoded: torch.Tensor  # observations as the policy class encodes them, int64 (N, T) rows or float64 (N, T, ...)
     actions: torch.Tensor  # int64 (N, T), or (N, T, 2) for pairs
@@ -38,7 +42,7 @@ class Samples(NamedTuple):
             part._replace(encoded=torch.nn.functional.pad(part.encoded, (width - part.encoded.shape[-1], 0)))
             for part in (self, others)
         )
-        return Samples(*(torch.cat(fields, dim=1) for fields in zip(*both, strict=True)))
+        return Samples(*(_after(*fields) for fields in zip(*both, strict=True)))
 
     def pick(self, index: torch.Tensor) -> "Samples":
         """Return some episodes of each run, int64 (R, M) numbers; fields have the leading axis of runs."""
@@ -46,11 +50,19 @@ class Samples(NamedTuple):
         rows = (index + each * torch.arange(runs, device=index.device)[:, None]).flatten()
 
         def part(field: torch.Tensor) -> torch.Tensor:
-            if not any(field.stride()):  # a view of one number stays one
+            if constant(field):
                 return field[:, : index.shape[1]]
+            last = field.movedim(1, -1)
+            if last.is_contiguous():
+                places = index.reshape(runs, *(1,) * (last.ndim - 2), -1).expand(*last.shape[:-1], -1)
+                return last.gather(-1, places).movedim(-1, 1)
             return field.flatten(0, 1).index_select(0, rows).unflatten(0, index.shape)
 
         return Samples(*map(part, self))
+
+    def split(self, size: int) -> "Iterator[Samples]":
+        """Yield consecutive parts of `size` episodes of each run, views; fields have the leading axis of runs."""
+        return (Samples(*fields) for fields in zip(*(field.split(size, dim=1) for field in self), strict=True))
 
     def scalars(self) -> dict[str, Any]:
         """Return the quantities to log as curves, a tensor (R,) each.
@@ -61,6 +73,30 @@ class Samples(NamedTuple):
         pairs = self.actions.ndim - self.taken.ndim
         ratio = (self.sampled - self.reference).flatten(2).sum(2) / (1 + pairs)
         return {"reward": self.rewards.mean(1), "length": self.taken.sum(2).mean(1), "log_ratio": ratio.mean(1)}
+
+
+def beside(values: torch.Tensor, runs: int) -> torch.Tensor:
+    """Return values (R * N, ...) as (R, N, ...), those of a run's N episodes side by side in memory."""
+    return values.unflatten(0, (runs, -1)).movedim(1, -1).contiguous().movedim(-1, 1)
+
+
+def constant(field: torch.Tensor) -> bool:
+    """Whether a field is a view of one number, as it may stay."""
+    return not any(field.stride())
+
+
+def _after(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Join two fields along the episodes."""
+    if constant(first) and constant(second) and torch.equal(first[:1, :1], second[:1, :1]):
+        return first[:, :1].expand(-1, first.shape[1] + second.shape[1], *first.shape[2:])
+    if first.movedim(1, -1).is_contiguous():
+        return torch.cat([first.movedim(1, -1), second.movedim(1, -1)], dim=-1).movedim(-1, 1)
+    return torch.cat([first, second], dim=1)
+
+
+def flattened(values: np.ndarray, taken: np.ndarray) -> np.ndarray:
+    """Return the values (E, T, ...) of steps that were taken, bool (E, T), one after another: (m, ...)."""
+    return values.reshape(taken.size, *values.shape[2:]) if taken.all() else values[taken]
 
 
 def padded(values: np.ndarray, taken: np.ndarray) -> torch.Tensor:

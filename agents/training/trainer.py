@@ -16,24 +16,25 @@ import torch
 
 from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget, batch_of, least_remaining
-from theorybench.agents.api.rollout import Episodes, collect, sample
+from theorybench.agents.api.drawing import ReadChoice
+from theorybench.agents.api.rollout import Episodes, collect
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.networks.base import NetworkSoftmax
 from theorybench.agents.policies.on_device import DeviceData, placed
-from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax
+from theorybench.agents.policies.softmax import RowSoftmax
 from theorybench.agents.training.critic import Critic
-from theorybench.agents.training.known_rows import KnownRows
-from theorybench.agents.training.log_probs import log_probs, of_fixed
+from theorybench.agents.training.known_rows import FixedPolicies
+from theorybench.agents.training.log_probs import log_probs, lookup
 from theorybench.agents.training.mezo import Mezo
-from theorybench.agents.training.optimizer import BatchedOptimizer, Descent, Function
-from theorybench.agents.training.samples import Samples, padded
+from theorybench.agents.training.optimizer import BatchedOptimizer, Descent
+from theorybench.agents.training.samples import Samples, beside, flattened, padded
 from theorybench.envs.core.errors import BudgetExhausted
-from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
+from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.streams import PROMPT_LIMIT, absorb, combine, mixed, root_key, uniforms
 from theorybench.envs.core.validation import choice, integer, real
 
-#: Observations whose reference probabilities are held at a time.
-_PART = 2**16
+#: Mini-batches that are picked at a time.
+_AHEAD = 8
 
 #: Labels of the streams of a critic's weights and of the directions of MeZO; draws have the labels 1, 2, ....
 CRITIC, DIRECTIONS = -1, -2
@@ -99,7 +100,7 @@ class Trainer:
         self._on_device: DeviceData | None = None
         if isinstance(self.softmax, NetworkSoftmax) and self._batch.device is not None:
             self._on_device = DeviceData(self._batch, self.softmax, self.reference)
-        self._known = KnownRows.of(self.softmax, self.reference)
+        self._fixed = FixedPolicies(self.softmax)
         first = self.softmax.starts(self._keys)
         self._anchored, self._decays = options.anchored, options.decay == "linear"
         self.optimizer = self.make_optimizer(first, options)
@@ -186,42 +187,28 @@ class Trainer:
         drawn = self.uniforms(episodes * self.setting.horizon * pairs) if uniforms is None else uniforms
         drawn = drawn.reshape(self.runs * episodes, self.setting.horizon, pairs)
         given = None if given is None else given.reshape(-1, 2)
+
+        def drawn_by(numbers: np.ndarray, step: int) -> np.ndarray:
+            every = drawn[:, step] if len(numbers) == len(drawn) else drawn[numbers, step]
+            return every if pairs == 2 else every[:, 0]
+
         if self._on_device is not None:
             prepare = self._on_device.prepare(self.parameters.detach(), drawn, policy, given)
             return collect(self._batch, prepare, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs)
-        read = self.softmax.reader(self.parameters.detach())
-
-        def choose(
-            observed: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
-        ) -> tuple[np.ndarray, np.ndarray]:
-            if policy is None:
-                probs, rows = read(observed, legal, numbers // episodes)
-            else:
-                probs, rows = self._fixed_probs(policy, observed)
-            actions, logs = sample(probs, drawn[numbers, step] if pairs == 2 else drawn[numbers, step, 0], rows)
-            if given is None:
-                return actions, logs
-            actions = np.where(given[numbers] >= 0, given[numbers], actions)
-            rows = np.arange(len(probs)) if rows is None else rows
-            return actions, np.log(np.maximum(probs[rows[:, None], actions], SMALLEST))
-
+        softmax, own, choose = self.softmax, self.parameters.detach(), None
+        if policy is None and given is None and isinstance(softmax, RowSoftmax):
+            choose = softmax.by_table(own, drawn_by, episodes)
+        if choose is None:
+            read = softmax.reader(own) if policy is None else lambda seen, *_: self._fixed.probs(policy, seen)
+            choose = ReadChoice(read, drawn_by, episodes, given)
         # What networks say depends a little on how many observations they see at a time.
-        ahead = isinstance(self.softmax, RowSoftmax)
-        return collect(
-            self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs, ahead=ahead
-        )
+        asked: dict[str, Any] = {"runs": self.runs, "ahead": isinstance(softmax, RowSoftmax)}
+        return collect(self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, **asked)
 
-    def _fixed_probs(self, policy: Policy, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return a fixed policy's probabilities as `sample` takes them; few prompts may stand for many episodes."""
-        softmax, actions = self.softmax, self.setting.num_actions
-        if policy is self.reference and self._known is not None:
-            return self._known.probs(observed)
-        if isinstance(softmax, RowSoftmax) and self.setting.horizon == 1 and softmax.view.name == "prompt":
-            view = softmax.view
-            if softmax.many(view.rows, observed):
-                prompts = view.observations(self.setting.observation_dtype)
-                return checked_probs(policy, prompts, actions), view.index(observed)
-        return checked_probs(policy, observed, actions), None
+    def fixed_probs(self, policy: Policy, observations: np.ndarray) -> np.ndarray:
+        """Return the probabilities of a fixed policy, float64 (m, A), at observations (m, tokens)."""
+        probs, rows = self._fixed.probs(policy, observations)
+        return probs if rows is None else probs.take(rows, axis=0)
 
     def samples(self, episodes: Episodes, *, values: np.ndarray | None = None) -> Samples:
         """Turn episodes into what the loss sees, with a leading axis of runs.
@@ -234,23 +221,23 @@ class Trainer:
         taken, device = episodes.taken, self.device
         encoded, reference = self._read(episodes) if self._on_device is None else self._on_device.read(episodes)
         lead = (self.runs, total // self.runs)
-        nothing = torch.zeros((), dtype=torch.float64, device=device)
+        nothing, one = torch.tensor((0.0, 1.0), dtype=torch.float64, device=device)
 
         def by_run(array: np.ndarray) -> torch.Tensor:
-            return torch.from_numpy(np.ascontiguousarray(array).reshape(*lead, *array.shape[1:])).to(device)
+            return beside(torch.from_numpy(array), self.runs).to(device)
 
         if episodes.action_mask.strides == (0, 0, 0):  # a view of one element
             every = torch.ones((), dtype=torch.bool, device=device)
             legal = every.expand(*lead, horizon, self.setting.num_actions)
         else:
-            legal = by_run(episodes.action_mask)
+            legal = torch.from_numpy(episodes.action_mask).unflatten(0, lead).to(device)
         return Samples(
-            encoded=encoded.unflatten(0, lead),
+            encoded=beside(encoded, self.runs) if encoded.ndim == 2 else encoded.unflatten(0, lead),
             actions=by_run(episodes.actions),
             legal=legal,
-            taken=by_run(taken.astype(np.float64)),
+            taken=one.expand(*lead, horizon) if taken.all() else by_run(taken.astype(np.float64)),
             sampled=by_run(episodes.log_probs),
-            reference=reference.unflatten(0, lead),
+            reference=beside(reference, self.runs),
             rewards=by_run(episodes.rewards),
             values=nothing.expand(*lead) if values is None else by_run(values),
             returns=nothing.expand(*lead, horizon),
@@ -260,13 +247,9 @@ class Trainer:
     def _read(self, episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
         """Return what the policy class encodes of observations, (E, T, ...), and ln pi_ref of actions, 0 in padding."""
         taken = episodes.taken
-        whole = bool(taken.all())  # then nothing is padding, and arrays are only shaped anew
-        flat, actions = (
-            array.reshape(taken.size, *array.shape[2:]) if whole else array[taken]
-            for array in (episodes.observations, episodes.actions)
-        )
+        flat, actions = flattened(episodes.observations, taken), flattened(episodes.actions, taken)
         seen = self.softmax.encode(flat)
-        return padded(seen, taken), padded(self._reference_log_probs(flat, actions, seen), taken)
+        return padded(seen, taken), padded(self._fixed.log_probs(self.reference, flat, actions, seen), taken)
 
     def minibatches(self, data: Samples, count: int, group_size: int = 1) -> Iterator[Samples]:
         """Split each run's groups of episodes at random into `count` parts of equal size; an even split omits none."""
@@ -275,27 +258,10 @@ class Trainer:
             return
         groups, members = data.rewards.shape[1] // group_size, torch.arange(group_size, device=self.device)
         order = torch.from_numpy(self.uniforms(groups).argsort(axis=1)).to(self.device)
-        for part in order[:, : groups - groups % count].chunk(count, dim=1):
-            yield data.pick((part[:, :, None] * group_size + members).flatten(1))
-
-    def _reference_log_probs(self, observations: np.ndarray, actions: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """Return ln pi_ref of actions (m,) or (m, 2), a part at a time to bound memory.
-
-        Args:
-            observations: (m, tokens).
-            actions: that were taken there.
-            seen: what the policy class makes of the observations.
-        """
-        if self._known is not None:
-            return self._known.log_probs(observations, actions, seen)
-        logs = np.empty(actions.shape)
-        for start in range(0, len(actions), _PART):
-            part = slice(start, start + _PART)
-            probs, rows = self._fixed_probs(self.reference, observations[part])
-            rows = np.arange(len(probs)) if rows is None else rows
-            chosen = probs[rows if actions.ndim == 1 else rows[:, None], actions[part]]
-            logs[part] = np.log(np.maximum(chosen, SMALLEST))
-        return logs
+        each = groups // count
+        for several in order[:, : each * count].split(_AHEAD * each, dim=1):  # data that lie near are read once
+            picked = data.pick((several[:, :, None] * group_size + members).flatten(1))
+            yield from picked.split(each * group_size)
 
     # Learning.
 
@@ -310,7 +276,6 @@ class Trainer:
         *,
         log: bool = True,
         rate: float | None = None,
-        logs: Function | None = None,
         **scalars: Any,
     ) -> None:
         """Take one step down each run's own loss, then report the policies that are due.
@@ -321,14 +286,17 @@ class Trainer:
             log: whether to report, with the scalars of the data.
             rate: of the learning rate, the part that this step takes; None for what the option `decay` says: all of
                 it, or the part of the budget that was left before these data.
-            logs: works out log-probabilities; None for `log_probs`.
             scalars: further numbers to report, (R,) each.
         """
         if rate is None:
             left = (self.remaining + data.rewards.shape[1]) / self._budgets[0].total
             rate = min(left, 1.0) if self._decays else 1.0
-        step = functools.partial(self.loss_of_one, loss, logs=logs)
-        self.optimizer.step(step, self.anchored(data), rate)
+        own = lookup(self.softmax, data) if isinstance(self.optimizer, BatchedOptimizer) else None
+        if own and isinstance(self.optimizer, BatchedOptimizer):
+            self.optimizer.step(functools.partial(self._loss_at, loss), data, rate, own)
+        else:
+            step = functools.partial(self.loss_of_one, loss)
+            self.optimizer.step(step, self.anchored(data), rate)
         if log:
             self.report(data, **scalars)
 
@@ -342,14 +310,14 @@ class Trainer:
         with torch.no_grad():
             return data._replace(anchor=self.optimizer.each(self.log_probs, data))
 
-    def loss_of_one(
-        self, loss: Loss, parameters: torch.Tensor, data: Samples, *, logs: Function | None = None
-    ) -> torch.Tensor:
+    def loss_of_one(self, loss: Loss, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
         """Return the loss of one run as a function of its parameters."""
-        own = (logs or self.log_probs)(parameters, data)
-        if not isinstance(self.optimizer, Mezo):
-            data = data._replace(anchor=own.detach())
-        return loss(own, data)
+        own = self.log_probs(parameters, data)
+        return loss(own, data) if isinstance(self.optimizer, Mezo) else self._loss_at(loss, own, data)
+
+    def _loss_at(self, loss: Loss, own: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Return the loss of one run as a function of its log-probabilities."""
+        return loss(own, data._replace(anchor=own.detach()))
 
     def fit(self, loss: Loss, data: Samples, *, steps: int, size: int, group_size: int = 1) -> None:
         """Descend a loss on fixed data, by mini-batch steps whose size falls linearly with the remaining budget.
@@ -369,7 +337,7 @@ class Trainer:
         count = max(1, round(data.rewards.shape[1] / size))
         parts = (part for _ in itertools.count() for part in self.minibatches(data, count, group_size))
         for rate, part in zip(rates, parts, strict=False):
-            self.update(loss, part, log=False, rate=float(rate), logs=of_fixed(self.softmax, part))
+            self.update(loss, part, log=False, rate=float(rate))
         self._left = left
 
     def set_parameters(self, values: np.ndarray) -> None:

@@ -10,6 +10,9 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 
+#: Places to each distinct row, from which these are few.
+FEW = 8
+
 
 def namespace(array: Any) -> Any:
     """Return the array namespace of an array (quickly for NumPy, the common case)."""
@@ -89,6 +92,39 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct rows of integers (n, k) in the order of their keys, and the place of each row, int64 (n,)."""
     _, first, place = np.unique(row_keys(rows), return_index=True, return_inverse=True)
     return rows[first], place
+
+
+class RowIndex:
+    """Finds rows of tokens, integers (m, k); of equal rows the first counts."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self._dtype, self._keys = rows.dtype, row_keys(rows) if rows.shape[1] else np.zeros(len(rows), "S1")
+        self._order = np.argsort(self._keys, kind="stable")
+        self._keys = self._keys[self._order]
+
+    def find(self, rows: np.ndarray) -> np.ndarray:
+        """Return the number of each row (n, k): int64 (n,); 0 for a row that there is not."""
+        if not rows.shape[1]:
+            return np.zeros(len(rows), np.int64)
+        keys = row_keys(rows.astype(self._dtype))
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[place] == keys, self._order[place], 0)
+
+
+def repeated_rows(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Find what many places have in common, float64 (k, n, A): which of few rows each has, or None where they are many.
+
+    Returns:
+        int32 (n,), and the distinct rows, float64 (k, few, A).
+    """
+    rng = np.random.default_rng(0)
+    sides = sum(own @ rng.random(values.shape[2]) for own in values)  # distinct rows are apart, equal ones may be, too
+    _, first, place = np.unique(sides, return_index=True, return_inverse=True)
+    if FEW * len(first) > len(place):
+        return None
+    distinct = values[:, first]
+    same = all(np.array_equal(rows[place], own) for rows, own in zip(distinct, values, strict=True))
+    return (place.astype(np.int32), distinct) if same else None
 
 
 def find_rows(known: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -52,8 +52,10 @@ def softmax(logits: np.ndarray, axis: int = -1) -> np.ndarray:
 
     An entry of -inf has probability 0; each slice along the axis needs one that is finite.
     """
-    weights = np.exp(logits - np.max(logits, axis=axis, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=axis, keepdims=True))
+    shifted = np.asarray(logits - np.max(logits, axis=axis, keepdims=True))
+    weights = np.exp(shifted, out=shifted if shifted.dtype.kind == "f" else None)
+    weights /= weights.sum(axis=axis, keepdims=True)
+    return weights
 
 
 def logsumexp(values: np.ndarray, axis: int = -1, keepdims: bool = False) -> Any:

@@ -106,7 +106,7 @@ class Oracle(ABC, Generic[S]):
             PolicyError: its rows are not probability distributions.
         """
         if type(policy) is LegalTablePolicy:  # it divides rows by their sums itself
-            own = policy.probs(observations)
+            own = policy.read(observations)
             if own.shape == (len(observations), self.setting.num_actions) and own.min(initial=0.0) >= 0:
                 return own
         rows, told = probs_and_sums(policy, observations, self.setting.num_actions)

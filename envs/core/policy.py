@@ -19,6 +19,8 @@ from theorybench.envs.lazy import import_policies, import_registered
 
 #: How far a row of probabilities may be from summing to one.
 SUM_TOLERANCE = 1e-5
+#: How far the sum of a row of a softmax is from one, at most: what its division by the sum would do is rounding.
+SETTLED = 2e-15
 #: Actions up to which sampling goes column by column.
 FEW = 8
 #: The member of a policy's file that holds its class and its attributes, as JSON.
@@ -154,9 +156,15 @@ def inverse_cdf(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None
             passed += below <= threshold
         return passed
     cumulative = np.cumsum(probs, axis=-1)
-    if rows is None:
-        threshold = uniforms[..., None] * cumulative[..., -1:]
-        return np.minimum((cumulative <= threshold).sum(axis=-1), actions - 1)
+    if rows is not None:
+        return drawn(cumulative, uniforms, rows)
+    threshold = uniforms[..., None] * cumulative[..., -1:]
+    return np.minimum((cumulative <= threshold).sum(axis=-1), actions - 1)
+
+
+def drawn(cumulative: np.ndarray, uniforms: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Do `inverse_cdf` with the rows of a table, of which `cumulative` are the sums along its rows."""
+    actions = cumulative.shape[1]
     threshold, width = uniforms * cumulative[:, -1].take(rows), 1 << actions.bit_length()
     if actions <= FEW:
         passed = np.zeros(threshold.shape, np.int64)
@@ -234,11 +242,16 @@ class TablePolicy(Policy):
         self.view_parameters, self._view = view.parameters, view
         self.depends_on = view.depends_on
 
-    def rows(self, observations: np.ndarray) -> np.ndarray:
-        """Return the rows of observations (n, tokens), int64 (n,)."""
+    @property
+    def view(self) -> View:
+        """How observations select rows."""
         if not hasattr(self, "_view"):  # it was loaded
             self._view = View.rebuilt(self.view_parameters)
-        return self._view.index(observations)
+        return self._view
+
+    def rows(self, observations: np.ndarray) -> np.ndarray:
+        """Return the rows of observations (n, tokens), int64 (n,)."""
+        return self.view.index(observations)
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Look up the rows of the observations: float64 (n, num_actions)."""
@@ -290,6 +303,21 @@ class LegalTablePolicy(PolicyOfSetting):
         if (total > 0).all():
             return by_rows(np.divide, rows, total[:, 0], out=rows)
         return np.where(total > 0, rows / np.where(total > 0, total, 1.0), reference)
+
+    def read(self, observations: np.ndarray) -> np.ndarray:
+        """Return what `probs` does but for rounding, and perhaps a part of the table: not to be written to.
+
+        Rows stay as they are where all is legal and they sum to 1 already.
+        """
+        reference = self.setting.reference_probs(observations)
+        rows, whole = View.of(self.setting, self.view).look_up(self.table, observations), reference.min(initial=1.0) > 0
+        if not whole:
+            rows = rows * (reference > 0)
+        total = rows @ np.ones(rows.shape[1])
+        low = total.min(initial=1.0)
+        if whole and low >= 1.0 - SETTLED and total.max(initial=1.0) <= 1.0 + SETTLED:
+            return rows
+        return by_rows(np.divide, rows, total) if low > 0 else self.probs(observations)
 
 
 class LinearPolicy(PolicyOfSetting):

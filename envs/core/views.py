@@ -13,6 +13,8 @@ from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting, find_setting
 
 VIEWS = ("prefix", "markov", "position", "prompt", "local", "state")
+#: Those that compiled functions know, by number.
+COMPILED = ("prompt", "prefix", "markov", "position")
 #: The largest table of a view.
 MAX_ROWS = 2**22
 _LOCAL = [field.name for field in dataclasses.fields(Local)]
@@ -155,9 +157,22 @@ class View:
             allowed = f"a view of at most {MAX_ROWS} rows (this one has {self.rows})"
             raise ParameterError("view", self.name, allowed, fix)
 
+    @property
+    def numbers(self) -> tuple[int, ...] | None:
+        """What compiled functions read rows by, see `choosing.py`; None for a view that they do not know."""
+        if self.name not in COMPILED:
+            return None
+        lead = self.prompt_length, self.prompt_length + self.response_length, self._base, 1 + self._first
+        prefixes = self.rows // self._base**self.prompt_length
+        return COMPILED.index(self.name), self.num_actions, *lead, self._tokens, prefixes
+
     def index(self, observations: np.ndarray) -> np.ndarray:
         """Return the row of each observation (n, tokens) in which the episode has not ended: int64 (n,)."""
         return self._index(np.asarray(observations))
+
+    def look_up(self, table: np.ndarray, observations: np.ndarray) -> np.ndarray:
+        """Return the rows of a table that observations (n, tokens) select, perhaps a part of it: (n, any)."""
+        return np.take(table, self.index(observations), axis=0)
 
     def observations(self, dtype: np.dtype) -> np.ndarray:
         """Return one observation of each row, (rows, prompt_length + response_length) of an integer type.
@@ -218,6 +233,8 @@ class View:
         return tokens
 
     def _prompt(self, observations: np.ndarray) -> np.ndarray:
+        if self.prompt_length == 1:
+            return observations[:, 0].astype(np.int64) - (1 + self._first)
         powers = self._base ** np.arange(self.prompt_length - 1, -1, -1)
         return (observations[:, : self.prompt_length].astype(np.int64) - 1 - self._first) @ powers
 
@@ -239,7 +256,11 @@ class View:
     def _markov(self, observations: np.ndarray) -> np.ndarray:
         position = self._position(observations)
         n, width = observations.shape
-        last = observations.ravel().take(np.arange(self.prompt_length - 1, n * width, width) + position)
+        place = self.prompt_length - 1 + position
+        if self.prompt_length:
+            last = observations.ravel().take(np.arange(0, n * width, width) + place)
+        else:  # there may be no token at all
+            last = np.where(position > 0, observations[np.arange(n), place], 0)
         return position * self._tokens + np.maximum(last.astype(np.int64) - 1, 0)  # no token yet: without a prompt
 
     def _prefix(self, observations: np.ndarray) -> np.ndarray:

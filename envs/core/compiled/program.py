@@ -1,5 +1,6 @@
 """Compiled functions: of settings, shared by those with the same source, and kept on disk between processes."""
 
+import functools
 import hashlib
 import importlib.util
 import os
@@ -17,9 +18,9 @@ from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.kept import kept_folder
 
 #: Functions of this process, by their source.
-_FUNCTIONS: dict[str, Callable[..., tuple[bool, bool]]] = {}
-#: What a function counts up where nobody waits for it.
-NOBODY = np.zeros(1, np.int64)
+_FUNCTIONS: dict[str, Callable[..., int]] = {}
+#: The signs of a thread that shares with nobody.
+NOBODY = np.zeros(8, np.int64)
 #: Why functions could not be compiled in this process, by their source.
 _FAILED: dict[str, str] = {}
 
@@ -29,7 +30,7 @@ class CompilationFailed(Exception):
 
 
 #: Files of functions that are compiled into others.
-_USED = ("memory.py", "sorting.py", "values.py")
+_USED = ("choosing.py", "lanes.py", "memory.py", "sorting.py", "values.py")
 
 
 class Program(NamedTuple):
@@ -49,6 +50,11 @@ class Program(NamedTuple):
     def loaded(self) -> bool:
         """Whether the function has been compiled, or read from disk, in this process."""
         return self.source in _FUNCTIONS
+
+    @property
+    def kept(self) -> bool:
+        """Whether an earlier process has compiled the function, and what numba made of it is on disk."""
+        return _kept(self.source)
 
     @property
     def failed(self) -> bool:
@@ -75,7 +81,7 @@ class Program(NamedTuple):
         raise CompilationFailed(_FAILED[self.source])
 
     @property
-    def function(self) -> Callable[..., tuple[bool, bool]]:
+    def function(self) -> Callable[..., int]:
         """The function; it compiles when it is called for the first time."""
         if self.source not in _FUNCTIONS:
             _FUNCTIONS[self.source] = _load(self.source)
@@ -92,35 +98,42 @@ def any_loaded() -> bool:
     return bool(_FUNCTIONS)
 
 
-def find(setting: Dynamics, stage: bool = False, hint: bool = False) -> Program:
+def find(setting: Dynamics, stage: bool = False, hint: bool = False, acting: bool = False) -> Program:
     """Return the step of a setting, traced once.
 
     Args:
         setting: the setting.
         stage: whether episodes begin with a stage.
         hint: whether they begin with a hint.
+        acting: whether a table acts, and episodes that end do not begin again.
 
     Raises:
         Untraceable: its dynamics do what the tracer does not know.
     """
-    from theorybench.envs.core.compiled.fused.source import write  # what few steps do without
-    from theorybench.envs.core.compiled.trace import trace
-
     held = setting.__dict__.setdefault("_programs", {})
-    if (stage, hint) not in held:
+    key = stage, hint, acting
+    found = held.get(key)
+    if found is None:
         try:
-            traced = trace(setting, stage, hint)
-            graph = traced.graph
-            packed = [graph.packed(number) for number in range(len(graph.tables))]
-            tables = [table for table, _ in packed] + [values for _, values in packed if values is not None]
-            tables += [guide(graph.tables[number]) for number in sorted(graph.searched)]
-            held[stage, hint] = Program(write(traced), tuple(tables), traced.legal is not None)
+            found = _traced(setting, stage, hint, acting)
         except Untraceable as error:
-            held[stage, hint] = error
-    found = held[stage, hint]
+            found = error
+        held[key] = found
     if isinstance(found, Untraceable):
         raise found
     return found  # type: ignore[no-any-return]
+
+
+def _traced(setting: Dynamics, stage: bool, hint: bool, acting: bool) -> Program:
+    from theorybench.envs.core.compiled.fused.source import write  # what few steps do without
+    from theorybench.envs.core.compiled.trace import trace
+
+    traced = trace(setting, stage, hint)
+    graph = traced.graph
+    packed = [graph.packed(number) for number in range(len(graph.tables))]
+    tables = [table for table, _ in packed] + [values for _, values in packed if values is not None]
+    tables += [guide(graph.tables[number]) for number in sorted(graph.searched)]
+    return Program(write(traced, acting), tuple(tables), traced.legal is not None)
 
 
 def guide(table: np.ndarray) -> np.ndarray:
@@ -141,10 +154,23 @@ def folder() -> Path:
     return kept_folder() / "compiled"
 
 
-def _load(text: str) -> Callable[..., tuple[bool, bool]]:
-    """Make the function of a source, from a file that numba's cache can stand beside where one can be written."""
+@functools.cache
+def _kept(text: str) -> bool:
+    try:
+        return any(folder().glob(f"__pycache__/{_name(text)}.*.nbi"))
+    except (OSError, RuntimeError):  # no home
+        return False
+
+
+def _name(text: str) -> str:
+    """Return the name of the module of a source."""
     used = "".join(Path(__file__).with_name("fused").joinpath(name).read_text() for name in _USED)
-    name = f"theorybench_compiled_{hashlib.sha256((text + used).encode()).hexdigest()[:24]}"
+    return f"theorybench_compiled_{hashlib.sha256((text + used).encode()).hexdigest()[:24]}"
+
+
+def _load(text: str) -> Callable[..., int]:
+    """Make the function of a source, from a file that numba's cache can stand beside where one can be written."""
+    name = _name(text)
     try:
         path = _written(folder() / f"{name}.py", text.replace("{options}", ", cache=True"))
     except (OSError, RuntimeError):  # no home, or a read-only one

@@ -128,28 +128,33 @@ class Choice:
 
 
 class ArrayPool:
-    """Arrays for what steps return, used again when nobody else holds them, nor a view of them.
+    """Arrays of a kind for what steps return, used again when nobody else holds them, nor a view of them.
 
     Fresh memory of this size comes from the system page by page, which may take longer than a step does.
     """
 
-    def __init__(self) -> None:
-        self._held: dict[tuple[tuple[int, ...], np.dtype], list[np.ndarray]] = {}
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        self._shape, self._dtype = shape, dtype
+        self._held: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def take(self, kind: tuple[tuple[int, ...], np.dtype]) -> np.ndarray:
-        """Return an array of the caller's own, of a shape and a type, filled with anything."""
-        held = self._held.setdefault(kind, [])
+    def take(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return an array of the caller's own, filled with anything, and its elements as a flat one."""
+        held, pair = self._held, None
         for i in range(len(held)):
-            if getrefcount(held[i]) == 2:  # the pool's and that of the call
-                array = held.pop(i)
+            if getrefcount(held[i][0]) == 3 and getrefcount(held[i][1]) == 2:  # the pool, the flat one, and the call
+                pair = held.pop(i)
                 break
         else:
-            array = np.empty(*kind)
             del held[: max(0, len(held) - SPARE + 1)]
-        if (array.shape, array.dtype) != kind or not array.flags.carray:  # somebody changed it in place
-            array = np.empty(*kind)
-        held.append(array)
-        return array
+        if pair is None or not self._intact(pair[0]):
+            array = np.empty(self._shape, self._dtype)
+            pair = array, array.reshape(-1)
+        held.append(pair)
+        return pair[0], pair[1]  # not the pair, which would keep the arrays without being counted
+
+    def _intact(self, array: np.ndarray) -> bool:
+        """Return whether nobody has changed an array in place."""
+        return array.shape == self._shape and array.dtype == self._dtype and array.flags.carray
 
 
 class Bound:
@@ -165,19 +170,20 @@ class Bound:
     """
 
     def __init__(self, program: Program, setting: Dynamics, columns: Columns) -> None:
-        self.program, self.columns, self._pool = program, columns, ArrayPool()
+        self.program, self.columns = program, columns
         self._n = n = len(columns.steps)
         self._more = 0  # environments beyond its share that this thread moves, since the others begin later
         real, number, flag = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_)
         shape = n, setting.prompt_length + setting.response_length
-        self._shown = (shape, setting.observation_dtype), ((n,), number), ((n, setting.num_actions), flag)
-        self._judged = ((n,), real), ((n,), flag), ((n,), flag)
+        shown = (shape, setting.observation_dtype), ((n,), number), ((n, setting.num_actions), flag)
+        judged = ((n,), real), ((n,), flag), ((n,), flag)
+        self._shown, self._judged = ([ArrayPool(*kind) for kind in kinds] for kinds in (shown, judged))
         empty = np.zeros(0, np.int64)
         options = [empty if option is None else option for option in (columns.stage, columns.hint)]
         held = [*(field.reshape(-1) for field in columns.state), columns.mixed, columns.episodes, columns.keys]
         self._arguments = (*held, columns.steps, *options, np.int64(setting.world), *program.tables)
-        results = [*self._judged[: 2 + program.masked], *self._shown, *self._shown]
-        program.compile((NOBODY, *(np.empty(0, kind) for _, kind in (((n,), number), *results)), *self._arguments))
+        results = [*judged[: 2 + program.masked], *shown, *shown]
+        program.compile((NOBODY, 0, *(np.empty(0, kind) for _, kind in (((n,), number), *results)), *self._arguments))
 
     def move(self, actions: np.ndarray, threads: int) -> Stepped:
         """Move all environments by one checked action each, and begin again those that end.
@@ -189,35 +195,37 @@ class Bound:
         Raises:
             IndexError: the dynamics read or write beyond an array; what environments hold means nothing any more.
         """
-        n, take = self._n, self._pool.take
-        before, after = ShownArrays(*map(take, self._shown)), ShownArrays(*map(take, self._shown))
-        rewards, terminated, invalid = map(take, self._judged)
-        if not self.program.masked:
+        n, masked = self._n, self.program.masked
+        kept = [pool.take() for pool in (*self._judged, *self._shown, *self._shown)]
+        arrays, flat = zip(*kept, strict=True)
+        rewards, terminated, invalid = arrays[:3]
+        after, before = ShownArrays(*arrays[3:6]), ShownArrays(*arrays[6:])
+        if not masked:
             invalid.fill(False)
-        flat = [array.reshape(-1) for array in (*after, *before)]
-        results = (rewards, terminated, *([invalid] if self.program.masked else []), *flat)
         first = n // threads + self._more
         bounds = [0, n] if threads == 1 else [0, *(first + (n - first) * k // (threads - 1) for k in range(threads))]
-        done = self._run(bounds, np.ascontiguousarray(actions).reshape(-1), results)
-        if any(beyond for _, beyond in done):
+        if not actions.flags.carray:
+            actions = np.array(actions, order="C")
+        done = self._run(bounds, (actions.reshape(-1), *flat[: 2 + masked], *flat[3:], *self._arguments))
+        if any(found & 2 for found in done):
             raise IndexError("an index is out of range in a compiled step: compiled=False shows where")
-        if not any(ended for ended, _ in done):
+        if not any(done):
             return Stepped(rewards, terminated, invalid, None, after)
-        for (ended, _), (start, stop) in zip(done, itertools.pairwise(bounds), strict=True):
-            for old, new in zip(before, after, strict=True) if not ended else ():
+        for found, (start, stop) in zip(done, itertools.pairwise(bounds), strict=True):
+            for old, new in zip(before, after, strict=True) if not found else ():
                 old[start:stop] = new[start:stop]
         return Stepped(rewards, terminated, invalid, before, after)
 
-    def _run(self, bounds: list[int], actions: np.ndarray, results: tuple[np.ndarray, ...]) -> list[tuple[bool, bool]]:
-        """Run the function between bounds, each part in a thread; return what it returns of each."""
+    def _run(self, bounds: list[int], arguments: tuple[Any, ...]) -> list[int]:
+        """Run the function between bounds, each part in a thread; return what it finds in each."""
         function = self.program.function
         if len(bounds) == 2:
-            return [function(0, self._n, NOBODY, actions, *results, *self._arguments)]
+            return [function(0, self._n, NOBODY, 0, *arguments)]
         from theorybench.envs.core.compiled.team import team  # which needs numba
 
         parts = list(itertools.pairwise(bounds))
         shared = team(len(parts))
-        done = shared.share(function, parts, (actions, *results, *self._arguments))
+        done = shared.share(function, parts, arguments)
         most = self._n // (4 * len(parts))
         self._more += self._n // 512 if shared.awaited else -(self._n // 512)
         self._more = min(max(self._more, -most), most)

@@ -1,91 +1,76 @@
 """Threads that share a step: they are at hand at once while steps follow each other closely, and sleep otherwise.
 
 A thread that sleeps is woken by the system, which takes as long as a step of ten thousand environments. So who has done
-its part looks for a while whether there is more to do, in compiled code that leaves the interpreter to others; and the
-function that does the own part gives the sign to begin, since nobody needs the interpreter from then on.
+its part looks for a while whether the next call begins, in the compiled function itself (`finish`): no thread asks for
+the interpreter while the one that calls needs it, and from the sign to begin on nobody else does.
 """
 
 import atexit
-import contextlib
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from theorybench.envs.core.compiled.fused.memory import announce, awaited
+from theorybench.envs.core.compiled.fused.memory import LINE
 from theorybench.envs.core.compiled.program import NOBODY
 
-#: How often a thread looks before it sleeps, about as many nanoseconds.
-TRIES = 200_000
-
-
-# Compiled at once, by the thread that imports this: not by a helper, whose failure nobody would see.
-@njit("void(int64[::1], int64, int64)", nogil=True)
-def _wait(done, ticket, tries):  # type: ignore[no-untyped-def]
-    awaited(done, 0, ticket, tries)
-
-
-@njit("void(int64[::1], int64[::1], int64, int64)", nogil=True)
-def _report_and_wait(done, begun, ticket, tries):  # type: ignore[no-untyped-def]
-    announce(done)
-    awaited(begun, 0, ticket, tries)
+#: How often a thread that waits for others in Python lets them run before it sleeps in between, and for how long.
+YIELDS, NAP = 20, 1e-4
 
 
 class _Helper(threading.Thread):
     """A thread that does parts of calls.
 
     Args:
-        begun: its first element counts the calls that have begun.
+        signs: of its team.
+        who: its number.
 
     Attributes:
         jobs: what to call, and with what; None ends the thread.
-        results: what the calls return, or the errors that they raise.
-        done: its first element is one more than the number of calls that are done.
+        error: what its part of the last call raised, or None.
     """
 
-    def __init__(self, begun: np.ndarray) -> None:
+    def __init__(self, signs: np.ndarray, who: int) -> None:
         super().__init__(name="theorybench", daemon=True)
-        self.begun, self.done = begun, np.zeros(1, np.int64)
+        self.signs, self.who = signs, who
+        self.error: BaseException | None = None
         self.jobs: SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = SimpleQueue()
-        self.results: SimpleQueue[Any] = SimpleQueue()
 
-    def result(self) -> Any:
-        """Wait for what a call returns, or the error that it raises."""
-        while self.is_alive():
-            with contextlib.suppress(Empty):
-                return self.results.get(timeout=1.0)
+    def result(self, calls: int) -> int | BaseException:
+        """Wait for what it found in call number `calls`, or the error that it raised."""
+        for waits in itertools.count():
+            if self.signs[self.who * LINE] >= calls:
+                return int(self.signs[self.who * LINE + 1]) if self.error is None else self.error
+            if not self.is_alive():
+                break
+            time.sleep(NAP if waits > YIELDS else 0.0)
         return RuntimeError("a thread that shares the steps of environments has ended: make the environments again")
 
     def run(self) -> None:
         """Do what is in the queue."""
-        for ticket in itertools.count(1):
-            _report_and_wait(self.done, self.begun, ticket, TRIES)
+        while True:
             job = self.jobs.get()  # sleeps where there is none yet
             if job is None:
                 return
             try:
-                result = job[0](*job[1])
+                job[0](*job[1])
             except BaseException as error:
-                result = error
+                self.error = error
+                self.signs[self.who * LINE] += 1
             del job  # its arrays are free to be used again
-            self.results.put(result)
 
 
 class Team:
-    """This thread and `threads - 1` others.
-
-    Attributes:
-        awaited: whether one of the others was still at work when this thread had done its part of the last call.
-    """
+    """This thread and `threads - 1` others."""
 
     def __init__(self, threads: int) -> None:
-        self._busy, self._begun, self._calls, self.awaited = threading.Lock(), np.zeros(1, np.int64), 0, False
-        self._helpers = [_Helper(self._begun) for _ in range(threads - 1)]
+        self._busy, self._signs, self._calls = threading.Lock(), np.zeros(threads * LINE, np.int64), 0
+        self._helpers = [_Helper(self._signs, who) for who in range(1, threads)]
         for helper in self._helpers:
             helper.start()
         atexit.register(self._close)
@@ -95,34 +80,37 @@ class Team:
         """Whether all threads are there."""
         return all(helper.is_alive() for helper in self._helpers)
 
+    @property
+    def awaited(self) -> bool:
+        """Whether one of the others was still at work when this thread had done its part of the last call."""
+        return bool(self._signs[1])
+
     def share(
-        self, function: Callable[..., Any], parts: list[tuple[int, int]], arguments: tuple[Any, ...]
-    ) -> list[Any]:
+        self, function: Callable[..., int], parts: list[tuple[int, int]], arguments: tuple[Any, ...]
+    ) -> list[int]:
         """Call a function for each part, one in this thread and one in each of the others.
 
         Args:
-            function: of start, stop, what it counts up when it begins, and more; compiled for such arguments.
+            function: of start, stop, the signs, the number of the thread and more; compiled for such arguments.
             parts: start and stop, one for each thread.
             arguments: what more it takes.
 
         Returns:
-            What it returns for each part.
+            What it finds in each part: what it returns, and what it gives to `finish`.
         """
         if not self._busy.acquire(blocking=False):  # another thread's environments step at this moment
-            return [function(*part, NOBODY, *arguments) for part in parts]
+            return [function(*part, NOBODY, 0, *arguments) for part in parts]
         try:
             self._calls += 1
             for helper, part in zip(self._helpers, parts[1:], strict=True):
-                helper.jobs.put((function, (*part, NOBODY, *arguments)))
+                helper.error = None
+                helper.jobs.put((function, (*part, self._signs, helper.who, *arguments)))
             results: list[Any] = []
             try:
-                results.append(function(*parts[0], self._begun, *arguments))
+                results.append(function(*parts[0], self._signs, 0, *arguments))
             except BaseException as error:
                 results.append(error)
-            self.awaited = any(helper.done[0] <= self._calls for helper in self._helpers)
-            for helper in self._helpers:
-                _wait(helper.done, self._calls + 1, TRIES)
-                results.append(helper.result())
+            results += [helper.result(self._calls) for helper in self._helpers]
         finally:
             self._busy.release()
         for result in results:

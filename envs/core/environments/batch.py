@@ -52,12 +52,14 @@ class Batch(TorchSteps):
             horizon, in torch int64.
         ended: bool (n,), episodes that have ended and not been reset.
         meter: counts episodes and refuses those over a budget, or None.
+        compiles: whether numba may play roll-outs; None for where it pays.
     """
 
     def __init__(self, setting: Dynamics, n: int, xp: Any, device: Any = None, worker: int = 0) -> None:
         self.setting, self.n, self.xp, self.device, self.worker = setting, n, xp, device, worker
         self.state: Any = None
         self.meter: Meter | None = None
+        self.compiles: bool | None = None
         self.pairs = setting.feedback == "preference"
         self._counted = smallest_integer(setting.horizon) if xp is np else xp.int64
         self._stage = self._hint = None
@@ -177,16 +179,14 @@ class Batch(TorchSteps):
         stage = None if self._stage is None else self._stage[rows]
         hint = None if self._hint is None else self._hint[rows]
         fresh = self.setting.initial(rng, len(rng), prompts=prompts, stage=stage, hint=hint)
-        xp = self.xp
         if isinstance(rows, slice):
             self.state = fresh
-            self.steps = xp.zeros_like(rng.keys, dtype=self._counted)
-            self.ended = xp.zeros_like(rng.keys, dtype=xp.bool)
+            self.steps = self.xp.zeros_like(rng.keys, dtype=self._counted)
+            self.ended = self.xp.zeros_like(rng.keys, dtype=self.xp.bool)
             return
-        known, mask = self._legal
-        known = known is self.state and mask is not None
+        known, mask = self._legal[0] is self.state, self._legal[1]
         self._write(rows, fresh)
-        if known:
+        if known and mask is not None:
             self._legal = self.state, self._put(mask, rows, self.setting.action_mask(fresh))
         self.steps[rows] = 0
         self.ended[rows] = False
@@ -207,9 +207,9 @@ class Batch(TorchSteps):
         rows = (block * np.arange(runs)[:, None] + own).ravel()
         wide = Batch(self.setting, len(rows), self.xp, self.device, self.worker)
         wide.meter, wide._streams = self.meter, self.streams.later(rows, np.tile(turn, runs))
+        wide.compiles = self.compiles
         wide._stage, wide._hint = (None if held is None else held[rows] for held in (self._stage, self._hint))
-        first = np.arange(block)
-        last = first + (episodes - 1 - first) // block * block
+        last = np.arange(block) + (episodes - 1 - np.arange(block)) // block * block
         return wide, (episodes * np.arange(runs)[:, None] + last).ravel()
 
     def go_on_from(self, wide: "Batch", last: np.ndarray) -> None:
@@ -238,8 +238,8 @@ class Batch(TorchSteps):
             self._legal = self.state, self.setting.action_mask(self.state)
         return self._legal[1]
 
-    def actions(self, given: Any, count: int) -> Any:
-        """Check actions: int64 (count,), or (count, 2) for pairs.
+    def actions(self, given: Any, count: int, copy: bool = True) -> Any:
+        """Check actions: int64 (count,), or (count, 2) for pairs; a copy for `step`, since a state may keep them.
 
         On an accelerator the host does not wait for their range: the device stops at one that is out of it.
 
@@ -264,7 +264,7 @@ class Batch(TorchSteps):
             wrong = count and (int(self.xp.min(array)) < 0 or int(self.xp.max(array)) > high)
         if wrong:
             raise ActionError("actions", given, f"integers in 0..{high}")
-        return self.xp.astype(array, self.xp.int64)  # a copy, since a state may keep its actions
+        return self.xp.astype(array, self.xp.int64, copy=copy)
 
     def step(self, actions: Any, rows: Any = ALL) -> tuple[Any, Any, Any]:
         """Move some environments by one checked action each.
@@ -310,7 +310,7 @@ class Batch(TorchSteps):
         """
         if self.state is None:
             raise ResetNeeded("call reset before step")
-        if bool(self.xp.any(self.ended[rows])):
+        if self.ended[rows].any():
             raise ResetNeeded("an environment has ended: reset it (options={'reset_mask': ...}) before it steps")
         if self.meter is not None:
             self._charge(rows)
@@ -323,7 +323,7 @@ class Batch(TorchSteps):
         """Move all environments, and begin again those that end, by compiled code where that is to be done.
 
         Args:
-            actions: what `actions` returned.
+            actions: what `actions` returned, without a copy too.
             choice: of the path.
 
         Returns:

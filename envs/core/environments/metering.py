@@ -51,7 +51,7 @@ class Meter:
             BudgetExhausted: a run has fewer episodes left; nothing is charged.
         """
         after = self.episodes + begins
-        if (after > self.limit).any():
+        if after.max() > self.limit:
             run = int(np.argmax(after > self.limit))
             raise BudgetExhausted(
                 f"this step would begin {int(begins[run])} episodes and {self.limit - int(self.episodes[run])} of "

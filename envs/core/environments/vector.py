@@ -91,6 +91,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
 
             if what := hindrance(self.setting, resolved):
                 raise ParameterError("compiled", True, "None or False for this setting", what)
+        self.batch.compiles = compiled
         self._choice = Choice(self.setting, self.num_envs, False if self._fused else compiled, threads, hindered)
         self.single_observation_space, self.single_action_space = spaces_of(self.setting)
         self.observation_space = _repeated(self.single_observation_space, self.num_envs)
@@ -137,7 +138,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
             BudgetExhausted: a budget is attached and has fewer episodes left than would begin; nothing has moved.
         """
         batch, xp = self.batch, self.batch.xp
-        actions = batch.actions(actions, self.num_envs)
+        actions = batch.actions(actions, self.num_envs, copy=self._on_device)
         drawn = self._drawn()
         if self._on_device and (moved := batch.step_on_device(actions, self._fused)) is not None:
             self._keep_last(drawn, actions, moved.rewards)
@@ -147,6 +148,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
             self._keep_last(drawn, actions, stepped.rewards)
             return self._returned(stepped)
         started = time.thread_time()
+        actions = xp.asarray(actions, copy=True)
         if self.autoreset_mode is AutoresetMode.NEXT_STEP and batch.state is not None and bool(xp.any(batch.ended)):
             rewards, terminated, invalid = self._step_or_reset(actions)
         else:
@@ -175,7 +177,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
             info |= {"final_obs": final.observations, "_final_obs": terminated.copy()}
             ended = {"prompt": final.prompts, "action_mask": final.masks, "invalid_action": invalid.copy()}
             info |= {"final_info": ended, "_final_info": terminated.copy()}
-        return shown.observations, stepped.rewards, terminated, np.zeros_like(terminated), info
+        return shown.observations, stepped.rewards, terminated, np.zeros(len(terminated), np.bool_), info
 
     def _told(self, moved: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Return what `step` returns of a step in torch; it has final observations, since nobody asks what ended."""

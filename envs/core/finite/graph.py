@@ -18,12 +18,13 @@ a number, so that values of policies and the optimum need no posterior any more:
 An illegal action ends the episode with 0, which is one of the candidates of the maximum.
 """
 
+import copy
 import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.arrays import row_keys
+from theorybench.envs.core.arrays import repeated_rows, row_keys
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.finite.expansion import MAX_POINTS, Found, Layer, Past, TooLarge, expand
 from theorybench.envs.core.finite.problem import Problem
@@ -207,19 +208,23 @@ class DecisionGraph:
         return found
 
     @functools.cached_property
-    def _joined(self) -> list[tuple[np.ndarray, np.ndarray, Any]]:
+    def _joined(self) -> list[tuple[np.ndarray, Any, Any]]:
         """For each depth but the last its actions, in an order in which those that lead to the same stand together.
 
         Returns:
-            Numbers of the point times A plus action, int64 (points A,), where each group begins, int64 (groups + 1,),
-            and a sparse matrix (points of the next, groups): the chances of leading there.
+            Numbers of the point times A plus action, int64 (points A,), a sparse matrix (groups, points) whose data are
+            a policy's rows in this order, and one of the chances of leading there (points of the next, groups).
         """
+        from scipy.sparse import csr_array
+
         found = []
         for ways in self.arriving:
             sides = np.round(np.random.default_rng(0).random((2, ways.shape[0])) @ ways, JOINED)
             _, one, group, count = np.unique(sides, axis=1, return_index=True, return_inverse=True, return_counts=True)
-            order = np.argsort(group.ravel(), kind="stable")
-            found.append((order, np.append(0, np.cumsum(count)), ways.tocsc()[:, one].tocsr()))
+            order, points = np.argsort(group.ravel(), kind="stable"), ways.shape[1] // self.problem.num_actions
+            places = order // self.problem.num_actions, np.append(0, np.cumsum(count))
+            through = csr_array((np.ones(len(order)), *places), shape=(len(count), points))
+            found.append((order, through, ways.tocsc()[:, one].tocsr()))
         return found
 
     def following_on(self, depth: int, rows: np.ndarray, reach: np.ndarray) -> np.ndarray:
@@ -230,12 +235,9 @@ class DecisionGraph:
             rows: float64 (n, A), a policy's at these.
             reach: float64 (n, k), what comes to them.
         """
-        from scipy.sparse import csr_array
-
-        order, first, after = self._joined[depth]
-        through = csr_array(
-            (rows.ravel().take(order), order // rows.shape[1], first), shape=(len(first) - 1, len(rows))
-        )
+        order, through, after = self._joined[depth]
+        through = copy.copy(through)
+        through.data = rows.ravel().take(order)
         return np.asarray(after @ (through @ reach))
 
     @functools.cached_property
@@ -298,6 +300,15 @@ class DecisionGraph:
                 gain = np.stack([*some.values()]) if some else gain[:0]
             found.append(([*some], np.ascontiguousarray(gain.swapaxes(1, 2)) if self.owner is None else gain))
         return found
+
+    @functools.cached_property
+    def repeated(self) -> list[tuple[np.ndarray, np.ndarray] | None]:
+        """For each depth which rows of `earning` its points have, int32 (points,), and these, float64 (t, rows, A).
+
+        None where these are not few.
+        """
+        many = [n and self.owner is not None and gain[0].size >= TOGETHER for n, gain in self.earning]
+        return [repeated_rows(gain) if n else None for n, (_, gain) in zip(many, self.earning, strict=True)]
 
     def worth(self, value: np.ndarray) -> np.ndarray:
         """Return what each action is worth if its children are worth (P,): float64 (P, A), -inf where it is illegal."""

@@ -7,10 +7,11 @@ import numpy as np
 
 from theorybench.envs.core.finite.expansion import Layer, TooLarge, expand
 from theorybench.envs.core.finite.graph import DecisionGraph
+from theorybench.envs.core.finite.ratios import log_ratios
 from theorybench.envs.core.finite.setting import FiniteSetting
 from theorybench.envs.core.finite.totals import Ask, added_up
 from theorybench.envs.core.finite.walks import HELD, VIEWS, blocks, declared, means
-from theorybench.envs.core.numerics import SMALLEST, divergence
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LegalTablePolicy, PolicyOfSetting, SettingPolicy, TablePolicy, inverse_cdf
 from theorybench.envs.core.streams import Stream, environment_keys
@@ -171,27 +172,24 @@ class FiniteOracle(Oracle[S]):
             first, group = alike
             few = self.ask(policy, seen[first])
             usual = self.surprise(few, seen[first]) if kl else None
-            return lambda block: (few[group[block]], None if usual is None else usual[group[block]])
+            return lambda run: (few.take(group[run], axis=0), None if usual is None else usual.take(group[run]))
         look_up = isinstance(policy, LOOK_UP)
         rows = np.zeros((0, 0)) if look_up else self.ask(policy, seen)
+        among = len(graph) * self.setting.num_actions
 
         def ask(block: slice) -> tuple[np.ndarray, np.ndarray | None]:
             own = self.ask(policy, seen[block]) if look_up else rows[block]
-            return own, self.spread(own, self.setting.reference_probs(seen[block])) if kl else None
+            return own, self.spread(own, self.setting.reference_probs(seen[block]), among) if kl else None
 
         return ask
 
-    def spread(self, rows: np.ndarray, reference: np.ndarray) -> np.ndarray:
-        """Return ln(rows / reference), float64 (n, A), finite wherever rows are positive.
+    def spread(self, rows: np.ndarray, reference: np.ndarray, among: int) -> np.ndarray:
+        """Return ln(rows / reference), float64 (n, A), finite wherever rows are positive, of so many numbers in all.
 
         Where illegal actions are tried, it is the divergence of each row instead, (n,).
         """
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            ratio = rows / reference
-        if not rows.min(initial=1.0) > 0:
-            np.fmax(ratio, SMALLEST, out=ratio)  # of 0 / 0, too
-        np.log(ratio, out=ratio)
-        return ratio if ratio.max(initial=0.0) < np.inf else self.divergences(rows, reference)
+        logs = log_ratios(rows, reference, among=among)
+        return logs if logs.max(initial=0.0) < np.inf else self.divergences(rows, reference)
 
     def _alike(self, policy: Any, graph: DecisionGraph) -> tuple[np.ndarray, np.ndarray] | None:
         """Return which points of a graph look alike to a policy and to the reference, where most do.

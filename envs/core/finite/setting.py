@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.arrays import namespace, row_keys, run_of
+from theorybench.envs.core.arrays import RowIndex, namespace, run_of
 from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import PolicyError
 from theorybench.envs.core.finite.expansion import TooLarge
@@ -247,11 +247,11 @@ class FiniteSetting(Setting):
         return self._shown.find(tokens[:, : self.prompt_length]), steps[:, :, 0] - 1, readings
 
     @functools.cached_property
-    def _replies(self) -> "RowIndex":
+    def _replies(self) -> RowIndex:
         return RowIndex(self.tables.reply.astype(self.observation_dtype))
 
     @functools.cached_property
-    def _shown(self) -> "RowIndex":
+    def _shown(self) -> RowIndex:
         rows = self.tables.shown[: self.problem.num_nodes] if self.state_in_prompt else self.tables.shown
         return RowIndex(rows.astype(self.observation_dtype))
 
@@ -279,7 +279,7 @@ class FiniteSetting(Setting):
         All observations of a graph, the very array that `observations` returned, or a run of its rows, are known by
         sight.
         """
-        graph, run = self._sighted(observations)
+        graph, run = self.sighted(observations)
         if graph is not None and merge == "nodes":
             return graph.node[run]
         if graph is not None and merge == graph.merge:
@@ -289,7 +289,7 @@ class FiniteSetting(Setting):
     def _located(self, merge: str, observations: np.ndarray) -> np.ndarray:
         return self.graph(merge).locate(*self.read(observations))
 
-    def _sighted(self, observations: np.ndarray) -> tuple[DecisionGraph | None, slice]:
+    def sighted(self, observations: np.ndarray) -> tuple[DecisionGraph | None, slice]:
         """Return the graph whose observations these are, and of which of its points."""
         for graph in self.__dict__.get("_graphs", {}).values():
             seen = getattr(graph, "seen", None)
@@ -300,7 +300,7 @@ class FiniteSetting(Setting):
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """The problem's reference at the node that is shown: float64 (n, A); read-only for what is known by sight."""
-        graph, run = self._sighted(observations)
+        graph, run = self.sighted(observations)
         if graph is None:
             return np.asarray(self.problem.reference[self.nodes_of(np.asarray(observations))], np.float64)
         return graph.reference[run]
@@ -350,23 +350,6 @@ class FiniteSetting(Setting):
         return LegalTablePolicy(self, "state", table)
 
 
-class RowIndex:
-    """Finds rows of tokens, integers (m, k); of equal rows the first counts."""
-
-    def __init__(self, rows: np.ndarray) -> None:
-        self._dtype, self._keys = rows.dtype, row_keys(rows) if rows.shape[1] else np.zeros(len(rows), "S1")
-        self._order = np.argsort(self._keys, kind="stable")
-        self._keys = self._keys[self._order]
-
-    def find(self, rows: np.ndarray) -> np.ndarray:
-        """Return the number of each row (n, k): int64 (n,); 0 for a row that there is not."""
-        if not rows.shape[1]:
-            return np.zeros(len(rows), np.int64)
-        keys = row_keys(rows.astype(self._dtype))
-        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.where(self._keys[place] == keys, self._order[place], 0)
-
-
 class FiniteView(StateView):
     """The view of the tables of a finite setting: a row for each node, history or situation."""
 
@@ -377,6 +360,12 @@ class FiniteView(StateView):
     def index(self, observations: np.ndarray) -> np.ndarray:
         """Return the row of each observation: int64 (n,)."""
         return self._setting.points(self._setting.rows, observations)
+
+    def look_up(self, table: np.ndarray, observations: np.ndarray) -> np.ndarray:
+        """Return the rows of a table that observations select: a run of its rows where they are."""
+        graph, run = self._setting.sighted(observations)
+        known = graph is not None and graph.merge == self._setting.rows != "nodes"
+        return table[run] if known else super().look_up(table, observations)
 
     def observations(self, dtype: np.dtype) -> np.ndarray:
         """Return one observation of each row, zeros for nodes that are never reached."""

@@ -9,12 +9,14 @@ so that nothing is summed point by point unless many contexts stand side by side
 point is summed first, and enters with the weight that each context gives it.
 """
 
+import copy
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.finite.graph import DecisionGraph, Piece
-from theorybench.envs.core.numerics import by_rows
+from theorybench.envs.core.numerics import SHORT, by_rows
 
 #: Asks a policy at a run of points: its rows, float64 (n, A), and beside them None, or ln(pi / pi_ref), float64 (n, A),
 #: finite wherever pi is not 0, or the divergence of each row, float64 (n,), which may be infinite.
@@ -34,10 +36,17 @@ class Earnings:
         self._found = np.zeros((contexts, len(problem.totals)))
         self._actions = np.zeros((contexts, problem.num_actions))
         self._met = np.zeros(contexts)
+        self._summed = dict[tuple[int, int], np.ndarray]()
         self._alone = {total: rows[0] for total, rows in graph.steady.items() if len(rows) == 1}
 
     def totals(self, *, kl: bool) -> np.ndarray:
         """Return what was added up: float64 (C, totals), with `kl` the divergence in a last column."""
+        for (depth, context), taken in self._summed.items():
+            few = self._graph.repeated[depth][1]  # type: ignore[index]
+            self._found[context, self._graph.earning[depth][0]] += few.reshape(len(few), -1) @ taken.ravel()
+            if self._alone:
+                self._actions[context] += taken.sum(axis=0)
+        self._summed.clear()
         for total, row in self._alone.items():
             self._found[:, total] = self._actions @ row
         return np.column_stack([self._found, self._met]) if kl else self._found
@@ -47,7 +56,7 @@ class Earnings:
         numbers, gain = self._graph.earning[piece.depth]
         gain, context, alone = gain[:, piece.place], piece.context, len(piece.context) == 1
         if numbers and alone:
-            self._found[context[0], numbers] += gain.reshape(len(numbers), -1) @ flow.ravel()
+            self._found[context[0], numbers] += [own.ravel() @ flow.ravel() for own in gain]  # each is a run: no copies
         elif numbers:
             for total, own in zip(numbers, gain, strict=True):
                 self._found[context, total] += np.add.reduceat((own * flow).ravel(), piece.first * flow.shape[1])
@@ -68,11 +77,41 @@ class Earnings:
         else:
             self._met[context] += np.add.reduceat((spread * flow).ravel(), piece.first * flow.shape[1])
 
+    def gather(self, piece: Piece, rows: np.ndarray, reach: np.ndarray, spread: np.ndarray | None) -> bool:
+        """Add last decisions of one context, by a policy's rows (n, A) and weights (n,), where rows of gains are few.
+
+        Returns:
+            Whether they are.
+        """
+        repeated, finite = self._graph.repeated[piece.depth], spread is None or spread.ndim == 2
+        if repeated is None or rows.shape[1] <= SHORT or len(piece.context) > 1 or not (finite and piece.legal.all()):
+            return False
+        context, sums = int(piece.context[0]), copy.copy(self._sums(piece, repeated))
+        sums.data = reach
+        taken = sums @ rows
+        held = self._summed.setdefault((piece.depth, context), taken)
+        if held is not taken:
+            held += taken
+        if spread is not None:
+            self._met[context] += (reach @ (spread * rows)).sum()
+        return True
+
+    def _sums(self, piece: Piece, repeated: tuple[np.ndarray, np.ndarray]) -> Any:
+        """Return a sparse matrix (few, n), made once, that sums numbers of points with the same row of gains."""
+        from scipy.sparse import csc_array
+
+        held, run = self._graph.__dict__.setdefault("_sums", {}), (piece.points.start, piece.points.stop)
+        if run not in held:
+            row = repeated[0][piece.place]
+            shape = repeated[1].shape[1], len(row)
+            held[run] = csc_array((np.ones(len(row)), row, np.arange(len(row) + 1, dtype=np.int32)), shape=shape)
+        return held[run]
+
     def share(self, piece: Piece, rows: np.ndarray, reach: np.ndarray, spread: np.ndarray | None) -> None:
         """Add points that contexts share: a policy's rows (n, A) there, and the weights of each context (n, C)."""
         numbers, gain = self._graph.earning[piece.depth]
         if numbers:
-            own = (gain[:, :, piece.place] * np.ascontiguousarray(rows.T)).sum(axis=1)
+            own = np.einsum("tan,an->tn", gain[:, :, piece.place], np.ascontiguousarray(rows.T))
             self._found[:, numbers] += (own @ reach).T
         if self._alone:
             self._actions += reach.T @ (np.where(piece.legal, rows, 0.0) if not piece.legal.all() else rows)
@@ -105,7 +144,7 @@ def added_up(graph: DecisionGraph, ask: Ask, *, kl: bool) -> np.ndarray:
         points, weight = piece.points, reach[piece.points]
         if shared:
             earned.share(piece, rows, weight, spread)
-        else:
+        elif points.start < last or not earned.gather(piece, rows, weight, spread):
             out = None if points.start >= last else flow[points]
             own = by_rows(np.multiply, rows, weight, out)
             earned.earn(piece, own)

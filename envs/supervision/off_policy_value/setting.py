@@ -346,7 +346,7 @@ class OffPolicyValue(PurchaseSetting):
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """What is usual, with slips: float64 (n, A); read-only for what is known by sight."""
-        graph, run = self._sighted(observations)
+        graph, run = self.sighted(observations)
         if graph is None:
             return self._practice["reference"][self._at(observations)]
         held = self.__dict__.setdefault("_usual", {})

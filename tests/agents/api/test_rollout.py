@@ -13,6 +13,8 @@ from theorybench.agents import Policy, rollout
 from theorybench.agents.api.budget import attach
 from theorybench.agents.api.rollout import collect
 from theorybench.envs.core.errors import AgentError, BudgetExhausted, OptionError, ParameterError, PolicyError
+from theorybench.envs.core.policy import TablePolicy, inverse_cdf
+from theorybench.envs.core.views import View
 
 
 def generator(seed=0):
@@ -252,3 +254,46 @@ def _constant(row):
             return np.tile(row, (len(observations), 1))
 
     return Constant()
+
+
+@pytest.mark.parametrize(
+    ("env_id", "view"),
+    [
+        *(("TreeMarkovChain", view) for view in ("prompt", "prefix", "markov", "position")),
+        *(("ReasoningTree", view) for view in ("prompt", "markov", "position")),
+        ("Parity", "markov"),
+    ],
+)
+def test_compiled_rollouts_of_tables_are_those_in_numpy(env_id, view):
+    """Bit for bit, waves of equal and of different lengths, the environments afterwards too."""
+    pytest.importorskip("numba")
+    played = []
+    for compiled in (False, True):
+        envs = gym.make_vec(f"TheoryBench/{env_id}-v0", num_envs=300, compiled=False)
+        envs.reset(seed=3)
+        batch = envs.unwrapped.batch
+        batch.compiles, seen = compiled, View.of(batch.setting, view)
+        weights = generator(1).random((seen.rows, batch.setting.num_actions))
+        policy = TablePolicy(seen, weights / weights.sum(axis=1, keepdims=True))
+        rng = generator(2)
+        parts = [rollout(envs, policy, episodes=episodes, rng=rng) for episodes in (700, 300)]
+        fields = [getattr(part, field.name) for part in parts for field in dataclasses.fields(part)]
+        played.append([*fields, *batch.state, batch.steps, batch.ended, rng.random(3)])
+    for first, second in zip(*played, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_long_rows_are_searched_as_in_numpy():
+    choosing = pytest.importorskip("theorybench.envs.core.compiled.fused.choosing")
+    for actions in (2, 8, 9, 40):
+        probs = generator(actions).random((5, actions)) * (generator(0).random((5, actions)) > 0.3) + 1e-9
+        probs /= probs.sum(axis=1, keepdims=True)
+        rows, uniforms = generator(1).integers(5, size=200), generator(2).random(200)
+        seen, taken, said = np.zeros(200, np.int8), np.zeros(200, np.int64), np.zeros(200)
+        view, flat = (choosing.PROMPT, actions, 1, 1, 5, 1, 5, 1, 1), (np.cumsum(probs, axis=1).ravel(), np.log(probs))
+        shown, chosen = (rows + 1).astype(np.int8), np.zeros(200, np.int64)
+        none = np.zeros(0, np.int64)
+        choosing.choose(0, 200, view, none, flat[0], flat[1].ravel(), uniforms, shown, chosen, 0, seen, taken, said)
+        np.testing.assert_array_equal(taken, inverse_cdf(probs, uniforms, rows))
+        np.testing.assert_array_equal(said, np.log(probs)[rows, taken])
+        np.testing.assert_array_equal(seen, shown)

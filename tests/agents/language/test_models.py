@@ -21,6 +21,7 @@ from theorybench.agents.language import (
     tokenizer,
 )
 from theorybench.agents.language.decoder import Decoder, common_words
+from theorybench.agents.language.reader import AHEAD
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import load_module, lookup
 
@@ -195,6 +196,30 @@ def test_reading_on_from_what_was_read_changes_nothing(shape, env_id):
         asked = words[:, : Vocabulary(setting).prompt_words + turn * (step + 1)].long()
         said = model(asked).logits[:, -1, 1 : setting.num_actions + 1].softmax(-1).detach()
         np.testing.assert_allclose(policy.probs(seen), said, atol=1e-6)
+
+
+@shapes
+def test_what_is_read_ahead_changes_nothing(shape):
+    setting = lookup(TREE).make_setting({})
+    model, rng = build(TREE, shape=shape), np.random.default_rng(1)
+    policy, first = LanguagePolicy.of(model), setting.prompt_length
+    reader, passes = policy._reader[0], []
+    for name in ("_read", "_fork"):
+        call = getattr(reader, name)
+        setattr(reader, name, lambda *given, call=call: (passes.append(len(given[0])), call(*given))[1])
+    seen = np.zeros((4, first + setting.response_length), setting.observation_dtype)
+    seen[:, :first] = np.repeat(setting.prompt_tokens(np.arange(2)), 2, axis=0)
+    assert len({*map(bytes, seen)}) * (first + 1 + setting.num_actions) <= AHEAD
+    asked = [seen]
+    for step in range(setting.horizon - 1):
+        seen = seen.copy()
+        seen[:, first + step] = rng.integers(1, setting.num_actions + 1, size=len(seen))
+        asked.append(seen[1:] if step == 2 else seen)  # one of them ends
+        seen = asked[-1]
+    for number, one in enumerate((*asked, asked[2], asked[4], asked[0], asked[2])):  # then in no order
+        np.testing.assert_allclose(policy.probs(one), LanguagePolicy.of(model).probs(one), atol=1e-6)
+        if number + 1 == len(asked):
+            assert len(passes) == -(-setting.horizon // 2), "every other step needs no pass"
 
 
 @shapes

@@ -8,7 +8,7 @@ import torch
 
 from theorybench.agents import make_agent, train
 from theorybench.agents.api.budget import attach
-from theorybench.agents.training.log_probs import of_fixed
+from theorybench.agents.training.log_probs import by_row, by_step, few_rows
 from theorybench.agents.training.optimizer import BatchedOptimizer
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.evidence.interval import mean_interval
@@ -172,16 +172,15 @@ def test_steps_are_those_of_stock_optimisers_bit_for_bit(optimizer):
 @pytest.mark.parametrize(
     ("name", "policy"), [("TreeMarkovChain", "prefix"), ("CyclicPreference", "prompt"), ("PreferenceBandit", "linear")]
 )
-def test_fixed_data_have_the_same_log_probabilities_and_gradients_by_row(name, policy):
+def test_log_probabilities_and_gradients_are_the_same_by_row_and_by_step(name, policy):
     trainer = trainer_of(f"TheoryBench/{name}-v0", [0, 1], policy=policy, num_envs=300)
     trainer.set_parameters(np.random.default_rng(0).normal(size=trainer.parameters.shape))
     together = trainer.samples(trainer.collect(300))
-    data, by_row = together.of(1), of_fixed(trainer.softmax, together)
-    assert by_row is not None
-    found = []
-    for function in (by_row, trainer.log_probs):
+    data, found = together.of(1), []
+    assert few_rows(trainer.softmax, data.taken)
+    for function in (by_row, by_step):
         parameters = trainer.parameters[1].detach().clone().requires_grad_()
-        logs = function(parameters, data)
+        logs = function(trainer.softmax, parameters, data)
         (logs * torch.cos(torch.arange(logs.numel()).reshape(logs.shape))).sum().backward()
         found.append((logs.detach(), parameters.grad))
     np.testing.assert_array_equal(found[0][0], found[1][0])
@@ -189,10 +188,10 @@ def test_fixed_data_have_the_same_log_probabilities_and_gradients_by_row(name, p
     assert float(found[0][1].abs().max()) > 0.1
 
 
-def test_fixed_data_of_networks_masks_and_large_tables_are_taken_step_by_step(make):
+def test_networks_masks_and_large_tables_are_taken_step_by_step(make):
     for name, policy, episodes in (("Duel", "mlp", 40), ("Copy", "prefix", 40), ("Duel", "prompt", 1)):
         trainer = trainer_of(make(name, 40, **({"strict": True} if name == "Copy" else {})), [0], policy=policy)
-        assert of_fixed(trainer.softmax, trainer.samples(trainer.collect(episodes))) is None
+        assert not few_rows(trainer.softmax, trainer.samples(trainer.collect(episodes)).taken)
 
 
 @pytest.mark.parametrize("policy", ["prefix", "markov", "mlp"])

@@ -3,12 +3,22 @@
 Called from Python each function is the Python that stands here; numba compiles what `overload` gives.
 """
 
+import platform
+
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np import arrayobj
+
+#: Numbers of a line of memory, which is one thread's: lines that two threads write to travel between their cores.
+LINE = 8
+#: How often thread 0 and another one look before they give up, about 20 nanoseconds each: the others are seldom much
+#: later than thread 0, which may be long at other things before its next call.
+SOON, LATER = 2000, 15_000
+#: What tells a processor that a thread just waits.
+_PAUSES = {"x86_64": "llvm.x86.sse2.pause", "amd64": "llvm.x86.sse2.pause"}
 
 
 def copy_row(target, at, source, start, count):  # type: ignore[no-untyped-def]
@@ -44,17 +54,21 @@ def _from_end(index, width, beyond):  # type: ignore[no-untyped-def]
     return 0
 
 
-def announce(signs):  # type: ignore[no-untyped-def]
-    """Count `signs[0]` up, an int64 that other threads wait for."""
-    signs[0] += 1
+def begin(signs, who):  # type: ignore[no-untyped-def]
+    """Count `signs[0]` up if this is thread 0, which shares what it does with others: they may begin."""
+    if not who:
+        signs[0] += 1
 
 
-def awaited(signs, at, ticket, tries):  # type: ignore[no-untyped-def]
-    """Look at `signs[at]` until it has come to a number, but not more often than `tries` times; return whether it has.
+def finish(signs, who, found):  # type: ignore[no-untyped-def]
+    """Write what a thread other than 0 found into its line of `signs`, after counting the calls that it has finished.
 
-    It is looked at just once where nothing is compiled: there the thread that would count it up could not go on.
+    Where this is compiled it also waits for a while: thread 0 for all others, each of them for the next call to begin,
+    so that nobody needs the interpreter before thread 0 is at work again. `signs[1]` says whether thread 0 waited.
     """
-    return signs[at] >= ticket
+    if who:
+        signs[who * LINE + 1] = found
+        signs[who * LINE] += 1
 
 
 def _pointer(context, builder, kind, array, at):  # type: ignore[no-untyped-def]
@@ -121,20 +135,52 @@ def _released(typing, signs, at, value):  # type: ignore[no-untyped-def]
     return types.void(signs, types.intp, types.int64), generate
 
 
-@overload(announce)
-def _announce(signs):  # type: ignore[no-untyped-def]
-    return lambda signs: _released(signs, 0, _loaded(signs, 0) + 1)  # type: ignore[call-arg]
+@intrinsic
+def _pause(typing):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        name = _PAUSES.get(platform.machine().lower())
+        if name:
+            builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), []), name), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
-@overload(awaited)
+@register_jitable
 def _awaited(signs, at, ticket, tries):  # type: ignore[no-untyped-def]
-    def looked(signs, at, ticket, tries):  # type: ignore[no-untyped-def]
-        for _ in range(tries):  # noqa: SIM110  # numba knows no any()
-            if _loaded(signs, at) >= ticket:  # type: ignore[call-arg]
-                return True
-        return False
+    """Look at a sign until it has come to a number, so often at most."""
+    for _ in range(tries):
+        if _loaded(signs, at) >= ticket:  # type: ignore[call-arg]
+            return
+        _pause()  # type: ignore[call-arg]
 
-    return looked
+
+@overload(begin)
+def _begin(signs, who):  # type: ignore[no-untyped-def]
+    def begun(signs, who):  # type: ignore[no-untyped-def]
+        if not who:
+            signs[1] = 0
+            _released(signs, 0, _loaded(signs, 0) + 1)  # type: ignore[call-arg]
+
+    return begun
+
+
+@overload(finish)
+def _finish(signs, who, found):  # type: ignore[no-untyped-def]
+    def finished(signs, who, found):  # type: ignore[no-untyped-def]
+        if who:
+            signs[who * LINE + 1] = found
+            ticket = _loaded(signs, who * LINE) + 1  # type: ignore[call-arg]
+            _released(signs, who * LINE, ticket)  # type: ignore[call-arg]
+            _awaited(signs, 0, ticket + 1, LATER)
+            return
+        ticket = _loaded(signs, 0)  # type: ignore[call-arg]
+        for other in range(LINE, len(signs), LINE):
+            if _loaded(signs, other) < ticket:  # type: ignore[call-arg]
+                signs[1] = 1
+                _awaited(signs, other, ticket, SOON)
+
+    return finished
 
 
 @overload(copy_row, inline="always")

@@ -17,7 +17,9 @@ _HEAD = '''"""One step of many environments, written by theorybench.envs.core.co
 
 import numpy as np
 from numba import njit
-from theorybench.envs.core.compiled.fused.memory import allow, announce, copy_row, place, scratch, store_word
+from theorybench.envs.core.compiled.fused.lanes import larger, real, smaller
+{imported}from theorybench.envs.core.compiled.fused.memory import allow, begin, copy_row, finish
+from theorybench.envs.core.compiled.fused.memory import place, scratch, store_word
 from theorybench.envs.core.compiled.fused.sorting import sort_beside
 
 
@@ -63,41 +65,55 @@ def step({arguments}):
 #: Environments that are moved before those among them whose episodes ended begin again: few, so that what they show is
 #: still at hand; fewer, but no less than these, where what is kept of each would take more than so many bytes.
 BLOCK, FEWEST, BYTES = 256, 16, 1 << 15
+#: What a function in which a table acts takes besides, and how it comes by the actions.
+_ACTING = ("view", "tables", "cumulative", "logs", "uniforms", "at", "seen", "taken", "said")
+_CHOOSES = "from theorybench.envs.core.compiled.fused.choosing import choose\n"
+_CHOOSE = "choose(first, last, view, tables, cumulative, logs, uniforms, observations, actions, at, seen, taken, said)"
 #: What is not worked out element by element.
 _JOINED = ("concat", "put")
 
 
-def write(traced: Traced) -> str:
+def write(traced: Traced, acting: bool = False) -> str:
     """Write the function, `{options}` standing for what numba is told.
 
     It moves environments start..stop - 1, some after the other, so that none waits for what another one decides: first
-    all are moved, then those whose episode ended begin again. It returns whether an episode ended, and whether an index
-    was out of range, in which case nothing that it wrote means anything. From the first episode that ended on, and
-    before it, `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
-    First of all it counts `signs[0]` up, which tells other threads that it is at work.
+    all are moved, then those whose episode ended begin again. It returns 1 if an episode ended, plus 2 if an index was
+    out of range, in which case nothing that it wrote means anything. From the first episode that ended on, and before
+    it, `final_*` hold what was shown after the action; without one they are left as they were. Arrays are flat.
+    It gives the signs by which threads `who` = 0, 1, ... share a step, see `begin` and `finish`.
+
+    With `acting` a table chooses the actions, see `choosing.py`, and episodes that end do not begin again: it returns 4
+    for each that has, plus 2 as above; nothing is shown but observations, and no `final_*` are asked for.
 
     Args:
         traced: the setting's step.
+        acting: whether a table acts; of settings where all actions are legal.
 
     Raises:
         Untraceable: a step would need what it has overwritten.
     """
-    source = _StepSource(traced)
+    if acting and traced.legal is not None:
+        raise Untraceable("a table acts where some actions are illegal")
+    source = _StepSource(traced, acting)
     shown = list(source.widths)
-    arguments = ["start", "stop", "signs", "actions", "rewards", "terminated"]
+    arguments = ["start", "stop", "signs", "who", "actions", "rewards", "terminated"]
     arguments += [*(["invalid"] if traced.legal else []), *shown]
-    arguments += [*(f"final_{name}" for name in shown), *(f"state{i}" for i in range(len(traced.held)))]
+    arguments += [*(f"final_{name}" for name in shown if not acting), *(f"state{i}" for i in range(len(traced.held)))]
     arguments += ["mixed", "episodes", "keys", "steps", "stage", "hint", "world"]
     graph = traced.graph
     arguments += [*(f"table{i}" for i in range(len(graph.tables))), *(f"values{i}" for i in graph.coded)]
     arguments += [f"guide{i}" for i in sorted(graph.searched)]
+    arguments += _ACTING if acting else ()
     try:
         body = source.write()
     except RecursionError as error:
         raise Untraceable("too long a chain of operations") from error
     functions = "".join(_function(name, function) for name, function in sorted(graph.functions.items()))
     lines = "\n".join("    " + line for line in body)
-    return _HEAD.format(options="{options}", functions=functions, arguments=", ".join(arguments), body=lines)
+    imported = _CHOOSES if acting else ""
+    return _HEAD.format(
+        imported=imported, options="{options}", functions=functions, arguments=", ".join(arguments), body=lines
+    )
 
 
 def _function(name: str, function: Callable[[Any], Any]) -> str:
@@ -111,39 +127,33 @@ def _function(name: str, function: Callable[[Any], Any]) -> str:
 
 
 class _StepSource:
-    def __init__(self, traced: Traced) -> None:
-        self.traced, self.writer = traced, Writer(traced.graph, traced.roots)
+    def __init__(self, traced: Traced, acting: bool) -> None:
+        self.traced, self.acting = traced, acting
+        self.writer = Writer(traced.graph, traced.moving if acting else traced.roots)
         actions = traced.graph.limits["actions"][1] + 1
-        self.widths = {"observations": traced.after.observation.size, "prompts": 1, "masks": actions}
+        self.widths = {"observations": traced.after.observation.size}
+        if not acting:
+            self.widths |= {"prompts": 1, "masks": actions}
 
     def write(self) -> list[str]:
         writer, traced = self.writer, self.traced
         with writer.block("for first in range(start, stop, block):"):
             writer.line("last, count = min(first + block, stop), 0")
-            every = None if traced.legal else self.widths["masks"]  # all actions are legal
+            every = None if traced.legal else self.widths.get("masks")  # all actions are legal
             if every:
                 writer.line(f"allow(masks, first * {every}, (last - first) * {every})")
+            if self.acting:
+                writer.line(_CHOOSE)
             with self._staged(traced.moving, "last - first", "first + k"):
                 whole = self._transition()
             if whole is not None:
                 size = self.widths["observations"]
                 rows = f"first * {size}, {whole}, first * {size}, (last - first) * {size}"
                 writer.line(f"copy_row(observations, {rows})")
-            with writer.block("if any_ended or count:"):
-                writer.line("since = first if any_ended else start")
-                writer.line("any_ended = True")
-                for name, width in self.widths.items():
-                    at, moved = f"since * {width}", f"(last - since) * {width}"
-                    filled = name == "masks" and every
-                    copied = f"copy_row(final_{name}, {at}, {name}, {at}, {moved})"
-                    writer.line(f"allow(final_{name}, {at}, {moved})" if filled else copied)
-            with self._staged(traced.beginning, "count", "over[k]"):
-                shown = self._begin()
-            if not shown:
-                with writer.block("for k in range(count):"):
-                    writer.line("i = over[k]")
-                    self._placed(traced.fresh)
-                    self._show(traced.before, traced.fresh, "observations")
+            if self.acting:
+                writer.line("any_ended += count")
+            else:
+                self._again(every)
         row = sum(each.size * each.dtype.itemsize for each in writer.scratch if each.staged)
         block = BLOCK
         while block > FEWEST and row * block > BYTES:
@@ -155,8 +165,33 @@ class _StepSource:
                 "scratch" if elements * dtype.itemsize <= 2 * BYTES else "np.empty"
             )  # stacks of threads are small
             memory.append(f"{name} = {function}({elements}, np.{dtype.name})")
-        made = ["announce(signs)", f"block, any_ended, beyond = {block}, False, np.zeros(1, np.bool_)", *memory]
-        return [*made, *writer.scopes[0].lines, "return any_ended, beyond[0]"]
+        none, ended = ("0", "4 * any_ended") if self.acting else ("False", "(1 if any_ended else 0)")
+        made = ["begin(signs, who)", f"block, any_ended, beyond = {block}, {none}, np.zeros(1, np.bool_)", *memory]
+        last = [f"found = {ended} + (2 if beyond[0] else 0)", "finish(signs, who, found)", "return found"]
+        return [*made, *writer.scopes[0].lines, *last]
+
+    def _again(self, every: int | None) -> None:
+        """Write what is shown of episodes that have ended, and the beginning of the next ones.
+
+        Args:
+            every: the number of actions where all are legal.
+        """
+        writer, traced = self.writer, self.traced
+        with writer.block("if any_ended or count:"):
+            writer.line("since = first if any_ended else start")
+            writer.line("any_ended = True")
+            for name, width in self.widths.items():
+                at, moved = f"since * {width}", f"(last - since) * {width}"
+                filled = name == "masks" and every
+                copied = f"copy_row(final_{name}, {at}, {name}, {at}, {moved})"
+                writer.line(f"allow(final_{name}, {at}, {moved})" if filled else copied)
+        with self._staged(traced.beginning, "count", "over[k]"):
+            shown = self._begin()
+        if not shown:
+            with writer.block("for k in range(count):"):
+                writer.line("i = over[k]")
+                self._placed(traced.fresh)
+                self._show(traced.before, traced.fresh, "observations")
 
     @contextlib.contextmanager
     def _staged(self, roots: list[Node], count: str, row: str) -> Iterator[None]:
@@ -243,7 +278,9 @@ class _StepSource:
         self._arrays(pairs)
         run = writer.run(traced.after.observation)
         whole = run is not None and run == (StoredAt(run[0].name, self.widths["observations"]), number(0))
-        self._show(traced.after, traced.moved, *(() if whole else ("observations",)), "prompts", "masks")
+        self._show(
+            traced.after, traced.moved, *(name for name in self.widths if not (whole and name == "observations"))
+        )
         self._hold(values)
         writer.line("steps[np.uint64(i)] += 1")
         return run[0].name if run is not None and whole else None

@@ -215,6 +215,10 @@ class Writer(Statements):
                 whole = known[0] if node.op == "cast" else _whole(node.op, *known)
                 return self._const(self.graph.const((whole + 2**63) % 2**64 - 2**63, (), np.int64), ())
         texts = [value.text for value in values]
+        if any(index.number is None for index in indices):
+            text = in_lanes(node, texts, self.ranges)
+            if text is not None:
+                return self.assign(text, *values)
         if node.op == "clip":  # in two steps, neither of which branches
             a, low, high = texts
             a = self.assign(f"{a} if {a} > {low} else {low}", *values).text
@@ -242,6 +246,7 @@ _COMPUTED = frozenset(
         "call",
     )
 )
+_CHOSEN = {"clip": "smaller(larger({}, {}), {})", "minimum": "smaller({}, {})", "maximum": "larger({}, {})"}
 _JOINED = {"sum": "+", "any": "|", "all": "&"}
 
 
@@ -262,6 +267,20 @@ def computed(node: Node, values: list[str]) -> str:
         return _cast(values[0], dtype, node.args[0].dtype)
     a, b, c = (*values, "", "")[:3]
     return _typed(written_scalar(op, a, b, c), dtype)
+
+
+def in_lanes(node: Node, values: list[str], ranges: Ranges) -> str | None:
+    """Write an operation on the elements of an array, one after the other, as vectors do it; None for other ones."""
+    old, new = node.args[0].dtype, node.dtype
+    if node.op == "cast" and new != old:
+        low, high = ranges.of(node.args[0])
+        if (old, new) == (np.int64, np.float64) and low >= 0 and high < 2**53:
+            return f"real({values[0]})"
+        if (old, new) == (np.float64, np.int64) and low >= -(2**31) and high < 2**31:
+            return f"np.int64(np.int32({values[0]}))"
+    if new == np.float64 and node.op in _CHOSEN:
+        return _CHOSEN[node.op].format(*values)
+    return None
 
 
 def _typed(text: str, dtype: np.dtype) -> str:

@@ -1,28 +1,17 @@
 """Writes what works out the elements of nodes, as statements of Python."""
 
 import bisect
-import itertools
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.compiled.graph import Graph, Node, Untraceable, narrowed
+from theorybench.envs.core.compiled.graph import Node, Untraceable, narrowed
 from theorybench.envs.core.compiled.plain.counts import count
-from theorybench.envs.core.compiled.plain.values import (
-    RING,
-    Expression,
-    Index,
-    cast,
-    converted,
-    divide,
-    number,
-    truncated,
-    written,
-)
-from theorybench.envs.core.compiled.ranges import UNKNOWN, Ranges, bounds
+from theorybench.envs.core.compiled.plain.idioms import above, descending, divided
+from theorybench.envs.core.compiled.plain.statements import Statements
+from theorybench.envs.core.compiled.plain.values import RING, Expression, Index, converted, number, truncated, written
+from theorybench.envs.core.compiled.ranges import bounds
 
 #: Arrays of at most so many elements are worked out element by element.
 UNROLLED = 24
@@ -39,50 +28,8 @@ def chain(node: Node) -> tuple[Node, list[tuple[Node, ...]]]:
     return node, puts[::-1]
 
 
-class Elements:
-    """Writes a function body, element by element.
-
-    Attributes:
-        globals: what its text names, beside the arguments.
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph, self.lines, self.ranges = graph, list[str](), Ranges(graph)
-        self.scopes: list[dict[Any, Any]] = [{}]
-        self._names = itertools.count()
-        self.globals: dict[str, Any] = {"np": np, "cast": cast, "divide": divide, "frombuffer": np.frombuffer}
-
-    # Statements.
-
-    def line(self, text: str) -> None:
-        """Write a statement."""
-        self.lines.append("    " * len(self.scopes) + text)
-
-    @contextmanager
-    def block(self, head: str) -> Iterator[None]:
-        """Write what follows into a block; what is worked out there is not known outside."""
-        self.line(head)
-        self.scopes.append({})
-        yield
-        self.scopes.pop()
-
-    def assign(self, text: str, low: int = UNKNOWN[0], high: int = UNKNOWN[1]) -> Expression:
-        """Give an expression a name."""
-        name = f"v{next(self._names)}"
-        self.line(f"{name} = {text}")
-        return Expression(name, low, high)
-
-    def known(self, key: Any) -> Any:
-        """Return what has been worked out, or None."""
-        return next((scope[key] for scope in reversed(self.scopes) if key in scope), None)
-
-    def shared(self, prefix: str, value: Any) -> str:
-        """Return the name under which the function finds an object."""
-        name = next((name for name, held in self.globals.items() if held is value), None)
-        if name is None:
-            name = f"{prefix}{len(self.globals)}"
-            self.globals[name] = value
-        return name
+class Elements(Statements):
+    """Writes a function body, element by element."""
 
     # What is asked for.
 
@@ -273,7 +220,7 @@ class Elements:
     def _branch(self, node: Node, index: Index) -> Expression:
         condition, new, old = node.args
         test = self.exact(condition, narrowed(index, condition.shape, number(0))).text
-        value = self.assign(self.exact(old, narrowed(index, old.shape, number(0))).text, *bounds(node.dtype))
+        value = self.variable(self.exact(old, narrowed(index, old.shape, number(0))).text, *bounds(node.dtype))
         with self.block(f"if {test}:"):
             self.line(f"{value.text} = {self.exact(new, narrowed(index, new.shape, number(0))).text}")
         return value
@@ -302,7 +249,9 @@ class Elements:
         for i, (text, least, most) in enumerate(parts):
             small = least >= 0 and most < 1 << bits
             high += (most if small else (1 << bits) - 1) << bits * i
-            if not small or most:
+            if source.dtype.kind == "b" and least != most:
+                texts.append(f"({1 << bits * i} if {text} else 0)")
+            elif not small or most:
                 texts.append(f"({text if small else f'({text} & {(1 << bits) - 1})'} << {bits * i})")
         return self.assign(" | ".join(texts), 0, high) if texts else number(0)
 
@@ -356,6 +305,35 @@ class Elements:
             return number(function(value.known))
         name = self.shared(node.attr, function)
         return self.assign(f"{name}({value.text})", -(1 << 63), (1 << 64) - 1)
+
+    def _neg(self, node: Node, index: Index) -> Expression:
+        source = descending(node)
+        if source is None or index[-1].known is None:
+            return self._computed(node, index)
+        key = (node.serial, "row", tuple(i.text for i in index[:-1]))
+        row = self.known(key)
+        if row is None:
+            each = (self.exact(source, (*index[:-1], number(i))).text for i in range(node.shape[-1]))
+            texts = self.listed(source) or f"({', '.join(each)},)"
+            row = self.scopes[-1][key] = self.variable(f"sorted({texts}, reverse=True)")
+            # The smallest integer is its own opposite: where there is one nothing can be read, and NumPy does the step.
+            self.line(f"if {row.text}[-1] == {bounds(node.dtype)[0]}: {row.text} = None")
+        return self.assign(f"{row.text}[{index[-1].text}]", *bounds(node.dtype))
+
+    def _eq(self, node: Node, index: Index) -> Expression:
+        found = divided(node)
+        if found is not None:
+            whole, by = (self.exact(each, narrowed(index, each.shape, number(0))) for each in found)
+            if by.low > 0:
+                return self.assign(f"{whole.text} % {by.text} == 0", 0, 1)
+        return self._computed(node, index)
+
+    def _where(self, node: Node, index: Index) -> Expression:
+        value, least = self._computed(node, index), above(node)
+        if least is None or node.dtype.kind != "i":
+            return value
+        other = self.exact(node.args[2], narrowed(index, node.args[2].shape, number(0)))
+        return value._replace(low=max(value.low, min(least, other.low)))
 
     def _computed(self, node: Node, index: Index) -> Expression:
         counted = count(self.graph, node) if node.op == "add" and not node.shape else None

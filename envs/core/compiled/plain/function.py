@@ -1,24 +1,34 @@
 """The Python function of a graph: elements as numbers, longer arrays as NumPy's."""
 
+import itertools
 import re
+from collections import Counter
 from collections.abc import Callable
+from struct import Struct
 from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable
 from theorybench.envs.core.compiled.plain.elements import UNROLLED, Elements, chain
+from theorybench.envs.core.compiled.plain.values import number
 from theorybench.envs.core.compiled.symbolic import Array
 from theorybench.envs.core.streams import _finalised, mix_number
 
 #: Functions of more statements are slower than NumPy.
 LONGEST = 2000
+#: Longer statements stand alone.
+JOINED = 200
 #: Functions of one int64, by what they were written from.
 _FUNCTIONS: dict[Callable[[Any], Any], Any] = {_finalised: mix_number}
 #: Names of values, and a statement outside of blocks that gives one.
 _NAME, _GIVEN = re.compile(r"\bv\d+\b"), re.compile(r" {4}(v\d+) = ")
+#: A statement that brings a value into the range of its type.
+_BROUGHT = re.compile(r" {4}v\d+ = (v\d+) if -?\d+ <= \1 <= ")
 #: Arrays of fewer elements are made of them also where a table has them in a row.
 ROW = 4
+#: How `Struct` names the types of numbers.
+_FORMS = {"bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "float64": "d"}
 
 
 class Plain(Elements):
@@ -37,7 +47,8 @@ class Plain(Elements):
         if len(self.lines) > LONGEST:
             raise Untraceable("too many statements")
         given = "".join(f", {name}={name}" for name in self.globals)
-        text = "\n".join([f"def {head}{given}):", *self._needed(last), f"    return {last}", ""])
+        lines = self._joined([*self._needed(last), f"    return {last}"])
+        text = "\n".join([f"def {head}{given}):", *lines, ""])
         names = dict(self.globals)
         exec(compile(text, "<theorybench: a function that was written>", "exec"), names)
         return names[head.partition("(")[0]]
@@ -51,6 +62,22 @@ class Plain(Elements):
                 kept.append(line)
                 read.update(_NAME.findall(line))
         return kept[::-1]
+
+    def _joined(self, lines: list[str]) -> list[str]:
+        """Put what is read once where it is read: Python works it out only where a condition asks for it."""
+        count = Counter(name for line in lines for name in _NAME.findall(line))
+        joined, held = list[str](), dict[str, str]()
+        for line in lines:
+            text = _NAME.sub(lambda name: held.pop(name[0], name[0]), line)
+            given, brought = _GIVEN.match(text), _BROUGHT.match(text)
+            if brought and count[brought[1]] == 4 and joined[-1].startswith(f"    {brought[1]} = "):
+                value = joined.pop().partition(" = ")[2]
+                text = text.replace(f"<= {brought[1]} <=", f"<= ({brought[1]} := {value}) <=", 1)
+            if given and given[1] in self.fixed and count[given[1]] == 2 and len(text) < JOINED:
+                held[given[1]] = f"({text[given.end() :]})"
+            else:
+                joined.append(text)
+        return joined
 
     def held(self, node: Node) -> str:
         """Return a field of a state: a number, a tuple of numbers or an array."""
@@ -66,13 +93,39 @@ class Plain(Elements):
     def fresh(self, node: Node) -> str:
         """Return an array that nothing else holds."""
         row = self._row_of_table(node)
-        if row is not None or node.size > UNROLLED:
+        words = self._words(node) if row is None else []
+        if row is not None or len(words) > UNROLLED:
             return f"{row or self.array(node)}.copy()"
-        elements, kind = self.listed(node) or f"[{', '.join(self.elements(node))}]", self.shared("kind", node.dtype)
-        made = f"np.array({elements}, {kind})"
-        if node.dtype.itemsize == 1 and node.size:  # negative ones raise an error: NumPy does that step
-            made = f"frombuffer(bytearray({elements}), {kind})"
+        kind = self.shared("kind", node.dtype)
+        if not node.size:
+            return f"np.empty({node.shape}, {kind})"
+        if node.dtype.itemsize == 1 and len(words) == node.size:  # negative ones raise an error: NumPy does that step
+            elements = self.listed(node) or f"[{', '.join(self.elements(node))}]"
+        else:
+            form = Struct("=" + "".join(_FORMS[each.dtype.name] for each, _ in words))
+            elements = f"{self.shared('pack', form.pack)}({', '.join(self._packed(words))})"
+        made = f"frombuffer(bytearray({elements}), {kind})"
         return made if len(node.shape) == 1 else f"{made}.reshape({node.shape})"
+
+    def _words(self, node: Node) -> list[tuple[Node, int]]:
+        """Return the numbers that stand side by side in the memory of an array: places in arrays of larger types."""
+        if node.op == "concat" and node.attr == 0:
+            return [word for part in node.args for word in self._words(part)]
+        if node.op == "view" and len(node.shape) == 1 and node.dtype.itemsize < node.args[0].dtype.itemsize:
+            return self._words(node.args[0])
+        return [(node, place) for place in range(node.size)]
+
+    def _packed(self, words: list[tuple[Node, int]]) -> list[str]:
+        """Return the texts of numbers, of some arrays those of all of them at once."""
+        texts = list[str]()
+        for node, group in itertools.groupby(words, lambda word: word[0]):
+            row = self.listed(node)
+            if row is not None:
+                texts.append(f"*{row}")
+            else:
+                at = (np.unravel_index(place, node.shape) for _, place in group)
+                texts += [self.exact(node, tuple(map(number, map(int, index)))).text for index in at]
+        return texts
 
     def _row_of_table(self, node: Node) -> str | None:
         """Return the row of a table that an array is, or None."""
@@ -168,7 +221,7 @@ class Plain(Elements):
         condition, new, old = node.args
         if condition.shape:
             raise Untraceable("a branch of arrays")
-        value = self.assign(self.array(old)).text
+        value = self.variable(self.array(old)).text
         with self.block(f"if {self.exact(condition).text}:"):
             self.line(f"{value} = {self.array(new)}")
         return value

@@ -65,6 +65,8 @@ def _text(node: Node, values: list[Expression]) -> str:
             raise Untraceable(f"{op} of {dtype}")
         sure = not values[1].low <= 0 <= values[1].high
         return f"{a} {SIGNS[op]} {b}" if sure else f"({a} {SIGNS[op]} {b} if {b} else 0)"
+    if dtype.kind == "b" and op in ("and", "or"):
+        return f"{a} {op} {b}"
     if op in SIGNS:
         return f"{a} {SIGNS[op]} {b}"
     if op == "clip":

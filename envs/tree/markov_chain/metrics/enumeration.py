@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.finite.ratios import log_ratios
 from theorybench.envs.core.finite.walks import blocks
 from theorybench.envs.core.numerics import SMALLEST
 from theorybench.envs.core.oracle import Oracle
@@ -128,17 +129,14 @@ class Enumeration:
         """
         setting, M = self.setting, self.setting.M
         tree, mass, kl = setting.tree, np.ones(setting.num_tasks), np.zeros(setting.num_tasks)
-        places = self._looked_up(policy)
+        places, among = self._looked_up(policy), setting.num_tasks * setting.shape.num_prefixes * M
         for position, observations in enumerate(self._observations):
             usual, last = self._usual[position], position == setting.L - 2
             after = np.empty((len(mass), 1 if last else M))
             for number, block in enumerate(self._blocks(position)):
                 asked = policy if places is None else _Rows(policy.table[places[position][number]])
                 rows, own = oracle.probs(asked, observations[block]), mass[block]
-                ratio = rows / usual[: len(rows)]
-                if not rows.min() > 0:
-                    np.maximum(ratio, SMALLEST, out=ratio)
-                np.log(ratio, out=ratio)
+                ratio = log_ratios(rows, usual[: len(rows)], among=among)
                 ratio *= rows
                 tasks = slice(block.start // M**position, -(-block.stop // M**position))
                 each = tasks.stop - tasks.start, -1

@@ -106,6 +106,10 @@ SCALARS = {
     "bits beyond the range": lambda xp, x, y, **_: ((x * y) >> 5) & 0x7FF,
     "the sign among the bits": lambda xp, x, y, **_: ((x * y) >> 60) & 0xFF,
     "integers within bounds": lambda xp, x, **_: xp.astype(xp.astype(x & 0xFFFF, xp.float64) * 0.01, xp.int64),
+    "is divided by": lambda xp, x, y, **_: x // xp.where(y > 0, y, 1) * xp.where(y > 0, y, 1) == x,
+    "is divided by, maybe by what is negative": lambda xp, x, y, **_: x // (y | 1) * (y | 1) == x,
+    "chooses what is above": lambda xp, x, y, **_: x // xp.where(y > -4, y, 7) + xp.where(x > 5, x, -2) % 6,
+    "equal expressions": lambda xp, x, y, b, **_: chosen(xp, x, y, b) ^ chosen(xp, x, y, ~b) ^ (x + 1),
     "thresholds": lambda xp, x, i, **_: reached(xp, x, i),
     "thresholds of tables": lambda xp, x, i, **_: sum(
         (xp.take(level, i) <= xp.astype(x & 0xFFFF, xp.float64) * 2.0**-16) + i * 0 for level in list(LEVELS.rows)
@@ -119,6 +123,7 @@ ROWS = {
     "extremes": lambda xp, x, y, **_: xp.max(x, axis=1) ^ xp.min(y, axis=1),
     "any": lambda xp, b, c, **_: xp.any(b & c, axis=1) | xp.all(b | c, axis=1),
     "sorts": lambda xp, x, **_: xp.sort(x, axis=1),
+    "sorts in descending order": lambda xp, x, **_: -xp.sort(-(x >> 1), axis=1),
     "slices": lambda xp, x, **_: x[:, ::-1][:, 1:] - x[:, :-1],
     "joins": lambda xp, x, y, **_: xp.concat([y[:, 2:], x, y[:, :2]], axis=1),
     "stacks": lambda xp, x, y, **_: xp.reshape(xp.stack([x, y], axis=2), (x.shape[0], -1)),
@@ -211,6 +216,32 @@ def test_new_arrays_of_bytes_are_writable_and_negative_elements_are_left_to_nump
     assert made.dtype == np.int8 and made.tolist() == [1, 6, 127] and made.flags.writeable
     with pytest.raises(ValueError, match="range"):
         work((0, -5, 1))
+
+
+def test_words_and_bytes_are_packed_into_a_new_array():
+    graph = empty_graph()
+    kinds = {"words": np.int32, "s": np.int8, "b": np.bool_}
+    words, row, flags = (
+        Array(graph, graph.node("input", (), name, (4,), np.dtype(kind)), True) for name, kind in kinds.items()
+    )
+    xp = row.__array_namespace__()
+    joined = xp.concat([words.view(xp.int8), row, xp.where(flags, 7, words).view(xp.int8)], axis=1)
+    plain = Plain(graph)
+    work = plain.compiled("work(words, s, b", plain.fresh(joined.node))
+    given = np.array([-(2**31), -1, 77, 2**31 - 1], np.int32), np.array([-128, 127, 0, -5], np.int8)
+    right = np.concatenate([*(each.view(np.int8) for each in given), np.where([1, 0, 1, 0], 7, given[0]).view(np.int8)])
+    made = work(*(tuple(each.tolist()) for each in given), (True, False, True, False))
+    assert made.dtype == np.int8 and made.flags.writeable and np.array_equal(made, right)
+
+
+def test_the_smallest_integer_which_is_its_own_opposite_is_left_to_numpy():
+    graph = empty_graph()
+    row = Array(graph, graph.node("input", (), "x", (3,), np.dtype(np.int64)), True)
+    plain = Plain(graph)
+    work = plain.compiled("work(x", plain.held((-row.__array_namespace__().sort(-row, axis=1)).node))
+    assert work((2, -(2**63) + 1, 5)) == (5, 2, -(2**63) + 1)
+    with pytest.raises(TypeError):
+        work((2, -(2**63), 5))
 
 
 def test_what_nothing_reads_is_not_worked_out():

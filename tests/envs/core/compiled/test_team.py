@@ -7,16 +7,28 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-pytest.importorskip("numba")
-from theorybench.envs.core.compiled.team import Team, team
+numba = pytest.importorskip("numba")
+from theorybench.envs.core.compiled.fused.memory import begin, finish  # noqa: E402
+from theorybench.envs.core.compiled.team import Team, team  # noqa: E402
 
 
-def part(start, stop, begun, seen):
+def part(start, stop, signs, who, seen):
     """Do a part of a call."""
-    begun[0] += 1
+    begin(signs, who)
     if seen is None:
         raise ValueError(f"part {start}")
     seen.append((start, stop, threading.get_ident()))
+    finish(signs, who, stop - start)
+    return stop - start
+
+
+@numba.njit(nogil=True)
+def counted(start, stop, signs, who, seen):
+    """Do a part of a call in compiled code."""
+    begin(signs, who)
+    for i in range(start, stop):
+        seen[i] += 1
+    finish(signs, who, stop - start)
     return stop - start
 
 
@@ -34,18 +46,20 @@ def test_errors_are_handed_on_and_the_threads_go_on():
     two, seen = Team(2), []
     for start in (0, 1):
         with pytest.raises(ValueError, match=f"part {start}"):
-            two.share(lambda *given: part(*given[:3], None if given[0] == start else []), [(0, 1), (1, 2)], ())  # noqa: B023
+            two.share(lambda *given: part(*given[:4], None if given[0] == start else []), [(0, 1), (1, 2)], ())  # noqa: B023
         assert two.share(part, [(0, 1), (1, 2)], (seen,)) == [1, 1]
 
 
 def test_a_team_that_is_busy_is_not_waited_for():
     two, inner = Team(2), []
 
-    def nested(start, stop, begun):
-        begun[0] += 1
-        return two.share(part, [(0, 1), (1, 3)], (inner,))
+    def nested(start, stop, signs, who):
+        begin(signs, who)
+        found = sum(two.share(part, [(0, 1), (1, 3)], (inner,)))
+        finish(signs, who, found)
+        return found
 
-    assert two.share(nested, [(0, 1), (1, 2)], ()) == [[1, 2], [1, 2]]
+    assert two.share(nested, [(0, 1), (1, 2)], ()) == [3, 3]
     assert len(inner) == 4
 
 
@@ -59,17 +73,25 @@ def test_a_thread_that_has_ended_is_said_and_replaced():
 
 
 def test_this_thread_knows_whether_it_waited():
-    two = Team(2)
-
-    def slow(start, stop, begun):
-        begun[0] += 1
-        time.sleep(0.05 * start)
-
-    found = []
-    for parts in ([(0, 0), (1, 1)], [(1, 1), (0, 0)]):
-        two.share(slow, parts, ())
+    two, seen, found = Team(2), np.zeros(10_000_000, np.int64), []
+    for middle in (0, 0, len(seen), len(seen)):
+        assert two.share(counted, [(0, middle), (middle, len(seen))], (seen,)) == [middle, len(seen) - middle]
         found.append(two.awaited)
-    assert found == [True, False]
+    assert found == [True, True, False, False] and (seen == 4).all()
+
+
+def test_compiled_parts_are_shared_many_times_whether_threads_sleep_or_not():
+    three, seen, calls = Team(3), np.zeros(100, np.int64), 600
+    for call in range(calls):
+        first, last = sorted((call % 101, 7 * call % 101))
+        assert three.share(counted, [(0, first), (first, last), (last, 100)], (seen,)) == [
+            first,
+            last - first,
+            100 - last,
+        ]
+        if call % 60 == 0:
+            time.sleep(0.01)
+    assert (seen == calls).all()
 
 
 @pytest.mark.parametrize("count", [2, 50, 4096])

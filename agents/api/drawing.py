@@ -1,0 +1,127 @@
+"""Actions drawn by inverse CDF: from distributions, or from tables that are read at every step of a roll-out."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from theorybench.envs.core.compiled.playing import ActedSteps, ActingTable, known, program_of
+from theorybench.envs.core.compiled.program import CompilationFailed
+from theorybench.envs.core.environments.batch import Batch
+from theorybench.envs.core.numerics import SMALLEST
+from theorybench.envs.core.policy import drawn, inverse_cdf
+from theorybench.envs.core.views import View
+
+#: (observations (m, tokens), legal bool (m, A) or None, episode numbers (m,), step) -> actions, log-probabilities.
+#: Fresh arrays; nobody checks again that actions are int64 and of the action space.
+Choose = Callable[[np.ndarray, np.ndarray | None, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+#: (observations (m, tokens), legal bool (m, A) or None, runs (m,)) -> what `sample` takes.
+Read = Callable[[np.ndarray, np.ndarray | None, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
+#: (episode numbers (m,), step) -> what actions are drawn by, float64 (m,), or (m, 2) for pairs.
+Uniforms = Callable[[np.ndarray, int], np.ndarray]
+
+
+def sample(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Sample actions by inverse CDF.
+
+    Args:
+        probs: (n, A), or a table (m, A) when `rows` are given.
+        uniforms: (n,), or (n, 2) for pairs.
+        rows: int64 (n,), the row of the table for each draw; None where draw i uses row i.
+
+    Returns:
+        Actions int64 and their log-probabilities, both shaped like `uniforms`.
+    """
+    pair = (slice(None), None) if uniforms.ndim == 2 else (slice(None),)
+    if rows is None:
+        actions = inverse_cdf(probs[pair], uniforms)
+        rows = np.arange(len(probs))
+    else:
+        actions = inverse_cdf(probs, uniforms, rows[pair])
+    places = rows[pair] * probs.shape[1] + actions
+    if probs.size > actions.size:
+        return actions, np.log(probs.ravel().take(places))
+    return actions, _logs(probs).ravel().take(places)
+
+
+def _logs(probs: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):  # of actions that are never drawn
+        logs: np.ndarray = np.log(probs)
+    return logs
+
+
+class ReadChoice:
+    """A `Choose` by the probabilities of several runs.
+
+    Args:
+        read: what gives them.
+        uniforms: what actions are drawn by.
+        episodes: of each run, whose numbers follow each other.
+        given: int64 (runs * episodes, 2) for pairs, actions that are taken where they are not -1; None for none.
+    """
+
+    def __init__(self, read: Read, uniforms: Uniforms, episodes: int, given: np.ndarray | None = None) -> None:
+        self._read, self._uniforms, self._episodes, self._given = read, uniforms, episodes, given
+
+    def __call__(
+        self, observed: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw actions, but for those that are given."""
+        probs, rows = self._read(observed, legal, numbers // self._episodes)
+        actions, logs = sample(probs, self._uniforms(numbers, step), rows)
+        if self._given is None:
+            return actions, logs
+        actions = np.where(self._given[numbers] >= 0, self._given[numbers], actions)
+        rows = np.arange(len(probs)) if rows is None else rows
+        return actions, np.log(np.maximum(probs[rows[:, None], actions], SMALLEST))
+
+
+class TableChoice:
+    """A `Choose` by a table of probabilities, or by one for each run.
+
+    Args:
+        view: how observations select rows.
+        probs: float64 (runs * view.rows, A), rows that sum to 1.
+        uniforms: what actions are drawn by.
+        episodes: of each run, whose numbers follow each other; None for a single run.
+
+    Attributes:
+        cumulative: float64, shaped like `probs`: their sums along rows.
+        logs: likewise: their logarithms.
+    """
+
+    def __init__(self, view: View, probs: np.ndarray, uniforms: Uniforms, episodes: int | None = None) -> None:
+        self.view, self.uniforms, self._episodes = view, uniforms, episodes
+        self.cumulative, self.logs = np.cumsum(probs, axis=1), _logs(probs)
+
+    def first_rows(self, numbers: np.ndarray) -> np.ndarray | None:
+        """Return where the tables of episodes begin, int64 (m,); None where all have the same."""
+        return None if self._episodes is None else numbers // self._episodes * self.view.rows
+
+    def __call__(
+        self, observed: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw actions."""
+        rows, first, uniforms = self.view.index(observed), self.first_rows(numbers), self.uniforms(numbers, step)
+        rows = rows if first is None else first + rows
+        rows = rows if uniforms.ndim == 1 else rows[:, None]
+        actions = drawn(self.cumulative, uniforms, rows)
+        return actions, self.logs.ravel().take(rows * self.logs.shape[1] + actions)
+
+    def play(self, batch: Batch, numbers: np.ndarray, written: tuple[np.ndarray, ...]) -> ActedSteps | None:
+        """Return what plays the episodes that all environments have just begun, or None for NumPy.
+
+        Args:
+            batch: the engine.
+            numbers: of the episodes.
+            written: see `ActedSteps`.
+        """
+        program = program_of(batch, self.view)
+        if program is None:
+            return None
+        first = self.first_rows(numbers)
+        table = ActingTable(self.view, batch.setting.horizon, self.cumulative, self.logs, first)
+        try:
+            return ActedSteps(program, batch, table, written)
+        except CompilationFailed:
+            known(batch.setting.fingerprint).refused = True
+            return None

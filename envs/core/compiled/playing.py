@@ -1,0 +1,150 @@
+"""Roll-outs in which a table acts, by a compiled function: chosen where it pays, and the same bits as in NumPy."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.compiled.graph import Untraceable
+from theorybench.envs.core.compiled.program import NOBODY, Program, find, has_numba
+from theorybench.envs.core.compiled.stepping import LONGEST, PATIENCE
+from theorybench.envs.core.dynamics import Dynamics
+from theorybench.envs.core.views import View
+
+#: Settings whose programs are kept: runs of the same one make it anew.
+KEPT = 64
+#: A setting is traced once its roll-outs in NumPy have taken so many seconds of the processor, a few times what that
+#: takes; and what an earlier process compiled is loaded once they have taken as long as loading may.
+TRACED, LOADED = 0.1, 0.4
+
+
+@dataclasses.dataclass
+class Known:
+    """What is known of the roll-outs of a setting.
+
+    Attributes:
+        spent: processor time that they took in NumPy.
+        program: what does them, or None where it has not been looked for.
+        refused: whether none can.
+    """
+
+    spent: float = 0.0
+    program: Program | None = None
+    refused: bool = False
+
+    def find(self, setting: Dynamics, wanted: bool) -> Program | None:
+        """Return what does the next roll-out; None for NumPy."""
+        if self.refused or not (wanted or self.spent > TRACED):
+            return None
+        if self.program is None:
+            try:
+                self.program = find(setting, acting=True)
+            except Untraceable:
+                self.refused = True
+                return None
+        program, length = self.program, len(self.program.source)
+        patience = LOADED if program.kept else PATIENCE * length / 1000
+        pays = length <= LONGEST and self.spent > patience
+        return program if wanted or program.loaded or pays else None
+
+
+@functools.lru_cache(maxsize=KEPT)
+def known(fingerprint: str) -> Known:
+    """Return what this process knows of the setting of a fingerprint."""
+    return Known()
+
+
+@functools.cache
+def possible() -> bool:
+    """Whether numba is installed."""
+    return has_numba()
+
+
+class ActingTable:
+    """A table as compiled functions read it.
+
+    Args:
+        view: how observations select rows, one of those with `numbers`.
+        horizon: of the episodes.
+        cumulative: float64 (rows, A), sums of probabilities along rows.
+        logs: float64 (rows, A), their logarithms.
+        firsts: int64 (n,), the row at which the table of each environment begins; None for 0 everywhere.
+    """
+
+    def __init__(
+        self, view: View, horizon: int, cumulative: np.ndarray, logs: np.ndarray, firsts: np.ndarray | None
+    ) -> None:
+        assert view.numbers is not None
+        firsts = np.zeros(0, np.int64) if firsts is None else firsts
+        self.arguments = (*view.numbers, horizon), firsts, cumulative.reshape(-1), logs.reshape(-1)
+
+
+class ActedSteps:
+    """Steps of all environments of a batch, which have just begun an episode.
+
+    Args:
+        program: of the setting.
+        batch: the engine.
+        table: what acts.
+        written: observations (n, horizon, tokens), actions int64 and log-probabilities (n, horizon), of every step.
+
+    Raises:
+        CompilationFailed: the program cannot be compiled.
+    """
+
+    def __init__(self, program: Program, batch: Any, table: ActingTable, written: tuple[np.ndarray, ...]) -> None:
+        self._program, self._batch, n = program, batch, batch.n
+        self._shown = np.ascontiguousarray(batch.observe()).reshape(-1)
+        batch.state = type(batch.state)(*(np.array(field, order="C") for field in batch.state))
+        held, empty = batch.columns, np.zeros(0, np.int64)
+        fields = [*(field.reshape(-1) for field in held.state), held.mixed, held.episodes, held.keys, held.steps]
+        self._state = (*fields, empty, empty, np.int64(batch.setting.world), *program.tables, *table.arguments)
+        self._written, self._actions = [array.reshape(-1) for array in written], np.empty(n, np.int64)
+        if not program.loaded:
+            nothing = np.zeros(n), np.zeros(n, np.bool_)
+            program.compile((NOBODY, 0, self._actions, *nothing, *self._arguments(np.zeros(n), 0)))
+
+    def _arguments(self, uniforms: np.ndarray, step: int) -> tuple[Any, ...]:
+        return self._shown, *self._state, uniforms, step, *self._written
+
+    def step(self, step: int, uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        """Move all environments by one action of the table.
+
+        Args:
+            step: actions that have been taken so far.
+            uniforms: float64 (n,), what actions are drawn by.
+
+        Returns:
+            Rewards float64 (n,), terminated bool (n,), and how many are.
+
+        Raises:
+            BudgetExhausted: more episodes would begin than the budget has left; nothing has moved.
+            IndexError: the dynamics read or write beyond an array; a reset is needed.
+        """
+        batch = self._batch
+        batch.admit(slice(None))
+        rewards, terminated = np.empty(batch.n), np.empty(batch.n, np.bool_)
+        judged = NOBODY, 0, self._actions, rewards, terminated
+        arguments = self._arguments(np.ascontiguousarray(uniforms), step)
+        found = self._program.function(0, batch.n, *judged, *arguments)
+        if found & 2:
+            batch.state = None
+            raise IndexError("an index is out of range in a compiled roll-out: compiled=False shows where")
+        batch.ended = terminated
+        return rewards, terminated, found >> 2
+
+
+def program_of(batch: Any, view: View) -> Program | None:
+    """Return what plays the episodes of a batch in which a table acts; None for NumPy.
+
+    Args:
+        batch: the engine.
+        view: of the table.
+    """
+    setting, wanted = batch.setting, batch.compiles
+    if wanted is False or batch.device is not None or view.numbers is None or not possible():
+        return None
+    if batch.pairs or setting.has_action_mask:
+        return None
+    return known(setting.fingerprint).find(setting, bool(wanted))
