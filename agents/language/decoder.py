@@ -80,7 +80,7 @@ class Head(NamedTuple):
     illegal: torch.Tensor | None  # (actions, actions), what an illegal action adds, where some may be
 
 
-class Weights(NamedTuple):
+class DecoderWeights(NamedTuple):
     """The weights of a model as its decoder reads them."""
 
     words: Any  # what `embed` reads
@@ -127,7 +127,7 @@ class Decoder(ABC):
         """Return the decoder of a model."""
         return GPT2Decoder(model) if model.config.model_type.endswith("gpt2") else LlamaDecoder(model)
 
-    def weights(self, flat: torch.Tensor) -> Weights:
+    def weights(self, flat: torch.Tensor) -> DecoderWeights:
         """Return the weights as they are read, of a flat tensor (weights,) in the order of the model's parameters.
 
         Those of equal layers are taken together, so that it takes a few operations on all of them.
@@ -143,7 +143,7 @@ class Decoder(ABC):
         last = outer["lm_head.weight"][1 : self.actions + 1]
         rows, marks = last.split([self.width, last.shape[1] - self.width], dim=1)
         head = Head(rows, marks[:, 0], marks[:, 2:] if marks.shape[1] > 2 else None)
-        return Weights(*self.prepare(outer, inner), head)
+        return DecoderWeights(*self.prepare(outer, inner), head)
 
     def cache(self, rows: int, words: int) -> Cache:
         """Return an empty cache for as many texts, with room for as many words of each."""
@@ -151,7 +151,7 @@ class Decoder(ABC):
 
     def __call__(
         self,
-        weights: Weights,
+        weights: DecoderWeights,
         words: torch.Tensor,
         cache: Cache | Pairs | None = None,
         tree: Tree | None = None,
@@ -202,7 +202,7 @@ class Decoder(ABC):
         return self.finish(weights.last, hidden).view(n, new, -1), kept
 
     def _parted(
-        self, weights: Weights, words: torch.Tensor, cache: Cache | Pairs | None, common: int
+        self, weights: DecoderWeights, words: torch.Tensor, cache: Cache | Pairs | None, common: int
     ) -> tuple[torch.Tensor, Pairs]:
         """Read the words with which all rows begin once, then the others."""
         first, kept = self(weights, words[:1, :common])

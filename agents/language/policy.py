@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from theorybench.agents.language.decoder import Decoder, Weights
+from theorybench.agents.language.decoder import Decoder, DecoderWeights
 from theorybench.agents.language.models import SHAPES, setting_of_config
 from theorybench.agents.language.reader import WORDS, Reader
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
@@ -87,7 +87,7 @@ class LanguagePolicy(Policy):
         self._decoder, self._setting = decoder, setting
 
     @property
-    def _reader(self) -> tuple[Reader, Weights]:
+    def _reader(self) -> tuple[Reader, DecoderWeights]:
         if not hasattr(self, "_read_by"):
             if not hasattr(self, "_decoder"):
                 self.read_by(Decoder.of(self.model), self.setting)
@@ -188,7 +188,7 @@ def masked_softmax(logits: torch.Tensor, legal: np.ndarray | None = None) -> np.
 
 
 def action_logits(
-    weights: Weights, hidden: torch.Tensor, legal: torch.Tensor | None = None, where: torch.Tensor | None = None
+    weights: DecoderWeights, hidden: torch.Tensor, legal: torch.Tensor | None = None, where: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Return the logits of the words that are actions, where one of them may follow.
 

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from theorybench.agents.api.rollout import Episodes, collect, sampler
-from theorybench.agents.language.decoder import Decoder, Weights
+from theorybench.agents.language.decoder import Decoder, DecoderWeights
 from theorybench.agents.language.models import FORBIDDEN, build, load, save, setting_of_config
 from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
@@ -242,7 +242,7 @@ def _texts(setting: Setting, target: SettingPolicy, episodes: Episodes) -> _Text
     return _Texts(*map(torch.from_numpy, arrays))
 
 
-def _loss(decoder: Decoder, weights: Weights, texts: _Texts) -> torch.Tensor:
+def _loss(decoder: Decoder, weights: DecoderWeights, texts: _Texts) -> torch.Tensor:
     """Return the mean cross-entropy of a step, plus the excess of impossible words' log-probabilities over NEVER."""
     hidden = decoder(weights, texts.words)[0][texts.rows, texts.places]
     logits = action_logits(weights, hidden, texts.legal)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from theorybench.agents.language.decoder import Cache, Decoder, Tree, Weights
+from theorybench.agents.language.decoder import Cache, Decoder, Tree, DecoderWeights
 from theorybench.agents.language.vocabulary import Vocabulary
 from theorybench.envs.core.arrays import distinct_rows, find_rows, row_keys
 
@@ -56,7 +56,7 @@ class Reader:
         self._reading: _Reading | None = None
 
     @classmethod
-    def of(cls, vocabulary: Vocabulary, decoder: Decoder, weights: Weights) -> "Reader":
+    def of(cls, vocabulary: Vocabulary, decoder: Decoder, weights: DecoderWeights) -> "Reader":
         """Return the reader of a decoder, whose outputs are hidden states (n, width)."""
         most = vocabulary.prompt_words + vocabulary.response_words
 

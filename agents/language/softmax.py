@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from theorybench.agents.api.drawing import Read
-from theorybench.agents.language.decoder import Decoder, Weights
+from theorybench.agents.language.decoder import Decoder, DecoderWeights
 from theorybench.agents.language.packing import packed
 from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions, masked_softmax
 from theorybench.agents.language.pretraining import pretrained
@@ -114,7 +114,7 @@ class LanguageSoftmax(SoftmaxClass):
         hidden, where = self._read(self.decoder.weights(own), encoded)
         return (hidden @ last)[where].double()
 
-    def _read(self, weights: Weights, encoded: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    def _read(self, weights: DecoderWeights, encoded: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """Return hidden states of words, (words, width), and which one is the last of each observation, int64 (...)."""
         seen = encoded[..., : encoded.shape[-1] - self.setting.num_actions].numpy()
         kind = smallest_integer(max(self.vocabulary.size, seen.shape[-1]))  # short keys are sorted sooner

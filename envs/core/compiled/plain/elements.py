@@ -9,7 +9,7 @@ import numpy as np
 from theorybench.envs.core.compiled.graph import Node, Untraceable, narrowed
 from theorybench.envs.core.compiled.plain.counts import count
 from theorybench.envs.core.compiled.plain.idioms import above, descending, divided
-from theorybench.envs.core.compiled.plain.statements import Statements
+from theorybench.envs.core.compiled.plain.statements import PythonStatements
 from theorybench.envs.core.compiled.plain.values import RING, Expression, Index, converted, number, truncated, written
 from theorybench.envs.core.compiled.ranges import bounds
 
@@ -28,7 +28,7 @@ def chain(node: Node) -> tuple[Node, list[tuple[Node, ...]]]:
     return node, puts[::-1]
 
 
-class Elements(Statements):
+class Elements(PythonStatements):
     """Writes a function body, element by element."""
 
     # What is asked for.

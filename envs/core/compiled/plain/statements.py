@@ -12,7 +12,7 @@ from theorybench.envs.core.compiled.plain.values import Expression, cast, divide
 from theorybench.envs.core.compiled.ranges import UNKNOWN, Ranges
 
 
-class Statements:
+class PythonStatements:
     """The statements of a function body, in nested blocks.
 
     Attributes:
