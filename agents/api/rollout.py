@@ -268,12 +268,13 @@ def _wave(batch: Batch, choose: Choose, numbers: np.ndarray, rows: Any) -> Episo
     seen = np.array(batch.state.prompt[rows])
     where: Any = rows  # environments that still run, and the slots of their episodes
     slots: Any = ALL
-    played, started = None, time.process_time()
-    if isinstance(choose, TableChoice) and isinstance(rows, slice):
-        played = choose.play(batch, numbers, (observations, actions, log_probs))
+    started, table = time.process_time(), choose if isinstance(choose, TableChoice) else None
+    played = None
+    if table and isinstance(rows, slice):
+        played = table.play(batch, numbers, (observations, actions, log_probs))
     for step in range(horizon):
-        if played and isinstance(slots, slice):  # all still run
-            gained, terminated, ended = played.step(step, choose.uniforms(numbers, step))
+        if table and played and isinstance(slots, slice):  # all still run
+            gained, terminated, ended = played.step(step, table.uniforms(numbers, step))
         else:
             observed = batch.observe()[where]
             mask = setting.action_mask(batch.state)
@@ -283,7 +284,7 @@ def _wave(batch: Batch, choose: Choose, numbers: np.ndarray, rows: Any) -> Episo
             chosen, logs = choose(observed, None if mask is None else mask[where], numbers[slots], step)
             gained, terminated, _ = batch.step(chosen, where)
             observations[slots, step], actions[slots, step], log_probs[slots, step] = observed, chosen, logs
-            ended = np.count_nonzero(terminated)
+            ended = int(np.count_nonzero(terminated))
         rewards[slots] += gained
         if ended or step + 1 == horizon:
             lengths[slots] = step + 1
@@ -293,7 +294,7 @@ def _wave(batch: Batch, choose: Choose, numbers: np.ndarray, rows: Any) -> Episo
             alive = np.flatnonzero(~terminated)
             slots = alive if isinstance(slots, slice) else slots[alive]
             where = alive if isinstance(where, slice) else where[alive]
-    if not played and isinstance(choose, TableChoice):
+    if table and not played:
         known(setting.fingerprint).spent += time.process_time() - started
     action_mask = every((m, horizon, setting.num_actions)) if legal is None else legal
     return Episodes(observations, actions, action_mask, log_probs, rewards, seen, lengths)

@@ -1,5 +1,7 @@
 """Log-probabilities of the actions of samples, for one run: what losses are functions of."""
 
+from typing import TypeGuard
+
 import numpy as np
 import torch
 
@@ -19,10 +21,11 @@ def log_probs(softmax: SoftmaxClass, parameters: torch.Tensor, data: Samples) ->
     return by_step(softmax, parameters, data)
 
 
-def few_rows(softmax: SoftmaxClass, taken: torch.Tensor) -> bool:
+def few_rows(softmax: SoftmaxClass, taken: torch.Tensor) -> TypeGuard[RowSoftmax]:
     """Whether a softmax of each row of a table takes less than one of each step of a run, (N, T), or of several."""
-    table = isinstance(softmax, RowSoftmax) and not softmax.setting.has_action_mask
-    return table and softmax.view.rows <= taken.shape[-2] * taken.shape[-1]
+    if not isinstance(softmax, RowSoftmax) or softmax.setting.has_action_mask:
+        return False
+    return softmax.view.rows <= taken.shape[-2] * taken.shape[-1]
 
 
 def by_row(softmax: RowSoftmax, parameters: torch.Tensor, data: Samples) -> torch.Tensor:

@@ -16,7 +16,7 @@ import torch
 
 from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget, batch_of, least_remaining
-from theorybench.agents.api.drawing import ReadChoice
+from theorybench.agents.api.drawing import Choose, ReadChoice
 from theorybench.agents.api.rollout import Episodes, collect
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.networks.base import NetworkSoftmax
@@ -195,7 +195,8 @@ class Trainer:
         if self._on_device is not None:
             prepare = self._on_device.prepare(self.parameters.detach(), drawn, policy, given)
             return collect(self._batch, prepare, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs)
-        softmax, own, choose = self.softmax, self.parameters.detach(), None
+        softmax, own = self.softmax, self.parameters.detach()
+        choose: Choose | None = None
         if policy is None and given is None and isinstance(softmax, RowSoftmax):
             choose = softmax.by_table(own, drawn_by, episodes)
         if choose is None:

@@ -8,6 +8,8 @@ With k the nearest integer to the difference of the bits of p and q, in units of
 of which twelve terms are all that float64 holds. It is within a unit or two of the last bit, also near p = q.
 """
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
@@ -38,7 +40,7 @@ def _number(typing, bits):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _log_ratio(p, q):  # type: ignore[no-untyped-def]
-    bits = _bits(p if p > _NORMAL else _NORMAL)
+    bits = _bits(p if p > _NORMAL else _NORMAL)  # type: ignore[call-arg,var-annotated]
     apart = bits - _bits(q) + _HALF
     k = _number((apart >> _SHIFT) | _INTEGER) - _BIAS
     scaled = _number(bits - (apart & _EXPONENT) + _NOTHING)
@@ -57,7 +59,7 @@ def _logs(rows, reference, found):  # type: ignore[no-untyped-def]
         found[j] = log if q >= _NORMAL else (np.inf if p > 0.0 else 0.0)
 
 
-_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 try:
     logs = njit(cache=True, **_OPTIONS)(_logs)
 except RuntimeError:  # nowhere to keep it

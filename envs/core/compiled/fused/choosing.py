@@ -49,7 +49,7 @@ def choose(  # type: ignore[no-untyped-def]
             for column in range(prompt, width):
                 row += 1 if observations[np.uint64(start + column)] != 0 else 0
         if kind == MARKOV:
-            token = np.int64(observations[np.uint64(start + prompt - 1 + row)]) if prompt + row > 0 else 0
+            token = np.int64(observations[np.uint64(start + prompt - 1 + row)]) if prompt + row > 0 else 0  # type: ignore[assignment]
             row = row * tokens + max(token - 1, 0)
         if len(tables):
             row += tables[np.uint64(i)]
