@@ -36,7 +36,7 @@ import dataclasses
 import torch
 
 from theorybench.agents.api.kl_weights import kl_weight
-from theorybench.agents.training.groups import GroupAgent, deviation
+from theorybench.agents.training.groups import GroupAgent, deviation, root_mean_square
 from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.validation import choice, real
 
@@ -58,7 +58,7 @@ class GRPO(GroupAgent):
         groups = data.rewards.reshape(-1, self.group_size)
         advantages = groups - groups.mean(1, keepdim=True)
         if self.scale_rewards == "group":
-            advantages = advantages / (deviation(groups) + 1e-4)
+            advantages = advantages / (root_mean_square(advantages) + 1e-4)
         elif self.scale_rewards == "batch":
             advantages = advantages / (deviation(groups.flatten()) + 1e-4)
         advantages = advantages.reshape(-1, 1)  # (N, 1)
@@ -66,8 +66,10 @@ class GRPO(GroupAgent):
         ratio = torch.exp(log_probs - data.sampled)  # (N, T)
         clipped = torch.clamp(ratio, 1.0 - self.epsilon, 1.0 + self.epsilon_high)
         objective = torch.minimum(ratio * advantages, clipped * advantages)
-        away = data.reference - log_probs
-        objective = (objective - self.beta * (torch.exp(away) - 1.0 - away)) * data.taken
+        if self.beta:
+            away = data.reference - log_probs
+            objective = objective - self.beta * (torch.exp(away) - 1.0 - away)
+        objective = objective * data.taken
 
         if self.loss_type == "grpo":
             return -(objective.sum(1) / data.taken.sum(1)).mean()

@@ -58,6 +58,8 @@ class Budget:
 
 def least_remaining(budgets: Sequence[Budget]) -> int:
     """Return the episodes that every one of some budgets has left."""
+    if len(budgets) == 1:
+        return budgets[0].remaining
     meters = {id(budget._meter): budget._meter for budget in budgets}
     if len(budgets) == sum(meter.runs for meter in meters.values()):  # all of their runs
         return min(int(meter.limit - meter.episodes.max()) for meter in meters.values())

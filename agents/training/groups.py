@@ -40,5 +40,9 @@ class GroupAgent(GradientAgent):
 
 def deviation(values: torch.Tensor) -> torch.Tensor:
     """Return the sample deviation along the last axis, (..., n) -> (..., 1); unlike `std` the same in any batch."""
-    centred = values - values.mean(-1, keepdim=True)
-    return torch.sqrt((centred**2).sum(-1, keepdim=True) / (values.shape[-1] - 1))
+    return root_mean_square(values - values.mean(-1, keepdim=True))
+
+
+def root_mean_square(centred: torch.Tensor) -> torch.Tensor:
+    """Return the `deviation` of values less their mean."""
+    return torch.sqrt((centred**2).sum(-1, keepdim=True) / (centred.shape[-1] - 1))

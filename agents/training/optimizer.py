@@ -129,8 +129,10 @@ class BatchedOptimizer(Descent):
         with torch.no_grad():
             gradient = gradient.contiguous() if through is None else through.back(gradient)
             if self._max_norm < math.inf:
-                norms = torch.linalg.vector_norm(gradient.flatten(1), dim=1)[(..., *(None,) * (gradient.ndim - 1))]
-                gradient.mul_(torch.clamp(self._max_norm / (norms + 1e-12), max=1.0))
+                norms = torch.linalg.vector_norm(gradient.flatten(1), dim=1) + 1e-12
+                if gradient.device.type != "cpu" or not norms.numpy().max() <= self._max_norm:
+                    parts = torch.clamp(self._max_norm / norms, max=1.0)
+                    gradient.mul_(parts[(..., *(None,) * (gradient.ndim - 1))])
             self._move(gradient, rate * self._learning_rate)
 
     def _move(self, gradient: torch.Tensor, rate: float) -> None:

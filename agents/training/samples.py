@@ -30,7 +30,7 @@ class Samples(NamedTuple):
 
     def of(self, run: int) -> "Samples":
         """Return those of one run, without the leading axis."""
-        return Samples(*(field[run] for field in self))
+        return Samples(*[field.select(0, run) for field in self])
 
     def joined(self, others: "Samples") -> "Samples":
         """Return the episodes of each run, then those of `others`; fields have the leading axis of runs.
@@ -77,7 +77,10 @@ class Samples(NamedTuple):
 
 def beside(values: torch.Tensor, runs: int) -> torch.Tensor:
     """Return values (R * N, ...) as (R, N, ...), those of a run's N episodes side by side in memory."""
-    return values.unflatten(0, (runs, -1)).movedim(1, -1).contiguous().movedim(-1, 1)
+    if values.device.type != "cpu":
+        return values.unflatten(0, (runs, -1)).movedim(1, -1).contiguous().movedim(-1, 1)
+    each = values.numpy().reshape(runs, -1, *values.shape[1:])  # a third of the time for small batches
+    return torch.from_numpy(np.ascontiguousarray(each.transpose(0, *range(2, each.ndim), 1))).movedim(-1, 1)
 
 
 def constant(field: torch.Tensor) -> bool:

@@ -100,6 +100,7 @@ class Trainer:
         self._on_device: DeviceData | None = None
         if isinstance(self.softmax, NetworkSoftmax) and self._batch.device is not None:
             self._on_device = DeviceData(self._batch, self.softmax, self.reference)
+        self._numbers = torch.tensor((0.0, 1.0), dtype=torch.float64, device=self.device).unbind()
         self._fixed = FixedPolicies(self.softmax)
         first = self.softmax.starts(self._keys)
         self._anchored, self._decays = options.anchored, options.decay == "linear"
@@ -220,9 +221,9 @@ class Trainer:
         """
         total, horizon = episodes.observations.shape[:2]
         taken, device = episodes.taken, self.device
-        encoded, reference = self._read(episodes) if self._on_device is None else self._on_device.read(episodes)
+        encoded, reference = self._read(episodes, taken) if self._on_device is None else self._on_device.read(episodes)
         lead = (self.runs, total // self.runs)
-        nothing, one = torch.tensor((0.0, 1.0), dtype=torch.float64, device=device)
+        nothing, one = self._numbers
 
         def by_run(array: np.ndarray) -> torch.Tensor:
             return beside(torch.from_numpy(array), self.runs).to(device)
@@ -245,9 +246,8 @@ class Trainer:
             anchor=nothing.expand(*lead, *episodes.actions.shape[1:]),
         )
 
-    def _read(self, episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
+    def _read(self, episodes: Episodes, taken: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Return what the policy class encodes of observations, (E, T, ...), and ln pi_ref of actions, 0 in padding."""
-        taken = episodes.taken
         flat, actions = flattened(episodes.observations, taken), flattened(episodes.actions, taken)
         seen = self.softmax.encode(flat)
         return padded(seen, taken), padded(self._fixed.log_probs(self.reference, flat, actions, seen), taken)

@@ -19,6 +19,7 @@ PAST = {
     ("ppo[kl=0.1]", "TheoryBench/TreeMarkovChain-v0"): -2.026459243189614,
     ("imitation[policy=mlp]", "TheoryBench/KeyRecall-v0"): -0.08747222971853691,
     ("rlvr[kl=0.3]", "TheoryBench/TreeMarkovChain-v0"): -1.9194014141819438,
+    ("grpo[beta=0.1]", "TheoryBench/TreeMarkovChain-v0"): -1.974995255882038,
     ("adaptive-curriculum", "TheoryBench/Semiautomaton-v0"): 6.826451795491279,
     ("curriculum-rlvr", "TheoryBench/Semiautomaton-v0"): 1.032505090432807,
     ("mixture-rlvr[kl=0.2]", "TheoryBench/Semiautomaton-v0"): 0.17244181235409606,

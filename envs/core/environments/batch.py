@@ -313,7 +313,7 @@ class Batch(TorchSteps):
         if self.ended[rows].any():
             raise ResetNeeded("an environment has ended: reset it (options={'reset_mask': ...}) before it steps")
         if self.meter is not None:
-            self._charge(rows)
+            self._charge(self.meter, rows)
 
     def compiled(self, choice: Choice) -> Program | None:
         """Return what does the next step of all environments; None for `step` and `begin`."""
@@ -375,17 +375,17 @@ class Batch(TorchSteps):
         column[rows] = part
         return column
 
-    def _charge(self, rows: Any) -> None:
-        assert self.meter is not None
+    def _charge(self, meter: Meter, rows: Any) -> None:
         own = rows if isinstance(rows, slice) else to_numpy(rows)
         first = to_numpy(self.steps[rows] == 0)
         if self._resumed is not None:
             first = first | self._resumed[own]
-        self.meter.charge(self._by_run(own, first), self._by_run(own, np.ones_like(first)))
+        moves = self.n // meter.runs if isinstance(rows, slice) else self._by_run(own, np.ones_like(first))
+        meter.charge(self._by_run(own, first), moves)
         if self._stage is not None:
-            self.meter.easier += self._by_run(own, first & (to_numpy(self._stage)[own] < self.setting.num_stages))
+            meter.easier += self._by_run(own, first & (to_numpy(self._stage)[own] < self.setting.num_stages))
         if self._hint is not None:
-            self.meter.hinted += self._by_run(own, first & (to_numpy(self._hint)[own] > 0))
+            meter.hinted += self._by_run(own, first & (to_numpy(self._hint)[own] > 0))
         if self._resumed is not None:
             self._resumed[own] = False
 

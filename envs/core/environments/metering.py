@@ -44,8 +44,8 @@ class Meter:
             "copy.deepcopy here, or make another environment where it is needed"
         )
 
-    def charge(self, begins: np.ndarray, moves: np.ndarray) -> None:
-        """Charge each run for the episodes it begins and the actions it takes: int64 (runs,) each.
+    def charge(self, begins: np.ndarray, moves: np.ndarray | int) -> None:
+        """Charge each run for the episodes it begins and the actions it takes: int64 (runs,), or a number for all.
 
         Raises:
             BudgetExhausted: a run has fewer episodes left; nothing is charged.

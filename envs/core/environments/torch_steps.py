@@ -36,7 +36,7 @@ class TorchSteps:
         """Refuse a step of environments that cannot move, and charge for it."""
 
     @abstractmethod
-    def _charge(self, rows: Any) -> None: ...
+    def _charge(self, meter: Meter, rows: Any) -> None: ...
 
     @abstractmethod
     def _by_run(self, rows: Any, chosen: np.ndarray) -> np.ndarray: ...
@@ -70,7 +70,7 @@ class TorchSteps:
             self.state = type(self.state)(*(self.xp.asarray(field, copy=True) for field in self.state))
             steps = self._on_device = TensorSteps(self.setting, self.columns, compiled)
         elif self.meter is not None:
-            self._charge(every)
+            self._charge(self.meter, every)
         self._legal = (None, None)
         stepped = steps.step(actions)
         if self.meter is not None and stepped.invalid is not None:
