@@ -53,7 +53,7 @@ class OnlineDPO(GradientAgent):
         policy = SettingPolicy(trainer.setting, "initial") if offline else None
         for left in range(1 if offline else min(self.rounds, trainer.remaining // 2), 0, -1):
             pairs = trainer.remaining // (2 * left)
-            data = trainer.samples(trainer.collect(2 * pairs, group_size=2, policy=policy))
+            data = trainer.samples(trainer.collect(2 * pairs, group_size=2, policy=policy), sampled=False)
             trainer.fit(self.loss, data, steps=self.gradient_steps, size=self.episodes_per_update, group_size=2)
             trainer.report()
 

@@ -51,7 +51,7 @@ class XPO(DPOOnPolicy):
         """Label and fit, `rounds` times."""
         rounds, held = min(self.rounds, trainer.remaining), None
         for left in range(rounds, 0, -1):
-            data = trainer.samples(self.label(trainer, trainer.remaining // left))
+            data = trainer.samples(self.label(trainer, trainer.remaining // left), sampled=False)
             held = data if held is None or not self.history else held.joined(data)
             trainer.fit(self.loss, held, steps=self.gradient_steps, size=self.episodes_per_update)
             trainer.report()

@@ -30,7 +30,7 @@ from theorybench.agents.training.optimizer import BatchedOptimizer, Descent
 from theorybench.agents.training.samples import Samples, beside, flattened, padded
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy
-from theorybench.envs.core.streams import PROMPT_LIMIT, absorb, combine, mixed, root_key, uniforms
+from theorybench.envs.core.streams import PROMPT_LIMIT, absorb, combine, mixed, orders, root_key, uniforms
 from theorybench.envs.core.validation import choice, integer, real
 
 #: Mini-batches that are picked at a time.
@@ -138,8 +138,12 @@ class Trainer:
 
     def uniforms(self, count: int) -> np.ndarray:
         """Draw from [0, 1): float64 (R, count), from each run's own stream."""
+        return uniforms(self._next_keys(), count)
+
+    def _next_keys(self) -> np.ndarray:
+        """Return the key of each run's next draw, int64 (R,)."""
         self._draws += 1
-        return uniforms(absorb(self._mixed, np.full(self.runs, self._draws)), count)
+        return np.asarray(absorb(self._mixed, np.full(self.runs, self._draws)))
 
     def draw_prompts(self, count: int) -> np.ndarray:
         """Draw prompt indices of each run, int64 (R, count)."""
@@ -189,7 +193,10 @@ class Trainer:
         given = None if given is None else given.reshape(-1, 2)
 
         def drawn_by(numbers: np.ndarray, step: int) -> np.ndarray:
-            every = drawn[:, step] if len(numbers) == len(drawn) else drawn[numbers, step]
+            if len(numbers) == len(drawn):
+                every = drawn[:, step]
+            else:
+                every = drawn.reshape(-1, pairs).take(numbers * drawn.shape[1] + step, axis=0)
             return every if pairs == 2 else every[:, 0]
 
         if self._on_device is not None:
@@ -210,18 +217,20 @@ class Trainer:
         probs, rows = self._fixed.probs(policy, observations)
         return probs if rows is None else probs.take(rows, axis=0)
 
-    def samples(self, episodes: Episodes, *, values: np.ndarray | None = None) -> Samples:
+    def samples(self, episodes: Episodes, *, values: np.ndarray | None = None, sampled: bool = True) -> Samples:
         """Turn episodes into what the loss sees, with a leading axis of runs.
 
         Args:
             episodes: what `collect` returned.
             values: float64 (R * N,), one for each episode, or None for zeros.
+            sampled: whether the loss reads `Samples.sampled`; else it is 0, and mini-batches cost less.
         """
         total, horizon = episodes.observations.shape[:2]
         taken, device = episodes.taken, self.device
         encoded, reference = self._read(episodes) if self._on_device is None else self._on_device.read(episodes)
         lead = (self.runs, total // self.runs)
         nothing, one = torch.tensor((0.0, 1.0), dtype=torch.float64, device=device)
+        zeros = nothing.expand(*lead, *episodes.actions.shape[1:])
 
         def by_run(array: np.ndarray) -> torch.Tensor:
             return beside(torch.from_numpy(array), self.runs).to(device)
@@ -236,12 +245,12 @@ class Trainer:
             actions=by_run(episodes.actions),
             legal=legal,
             taken=one.expand(*lead, horizon) if taken.all() else by_run(taken.astype(np.float64)),
-            sampled=by_run(episodes.log_probs),
+            sampled=by_run(episodes.log_probs) if sampled else zeros,
             reference=beside(reference, self.runs),
             rewards=by_run(episodes.rewards),
             values=nothing.expand(*lead) if values is None else by_run(values),
             returns=nothing.expand(*lead, horizon),
-            anchor=nothing.expand(*lead, *episodes.actions.shape[1:]),
+            anchor=zeros,
         )
 
     def _read(self, episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
@@ -257,7 +266,7 @@ class Trainer:
             yield data
             return
         groups, members = data.rewards.shape[1] // group_size, torch.arange(group_size, device=self.device)
-        order = torch.from_numpy(self.uniforms(groups).argsort(axis=1)).to(self.device)
+        order = torch.from_numpy(orders(self._next_keys(), groups)).to(self.device)
         each = groups // count
         for several in order[:, : each * count].split(_AHEAD * each, dim=1):  # data that lie near are read once
             picked = data.pick((several[:, :, None] * group_size + members).flatten(1))
