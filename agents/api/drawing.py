@@ -1,5 +1,6 @@
 """Actions drawn by inverse CDF: from distributions, or from tables that are read at every step of a roll-out."""
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -86,12 +87,16 @@ class TableChoice:
 
     Attributes:
         cumulative: float64, shaped like `probs`: their sums along rows.
-        logs: likewise: their logarithms.
     """
 
     def __init__(self, view: View, probs: np.ndarray, uniforms: Uniforms, episodes: int | None = None) -> None:
         self.view, self.uniforms, self._episodes = view, uniforms, episodes
-        self.cumulative, self.logs = np.cumsum(probs, axis=1), _logs(probs)
+        self._probs, self.cumulative = probs, np.cumsum(probs, axis=1)
+
+    @functools.cached_property
+    def logs(self) -> np.ndarray:
+        """Logarithms of the probabilities, float64, shaped like them."""
+        return _logs(self._probs)
 
     def first_rows(self, numbers: np.ndarray) -> np.ndarray | None:
         """Return where the tables of episodes begin, int64 (m,); None where all have the same."""
@@ -105,7 +110,10 @@ class TableChoice:
         rows = rows if first is None else first + rows
         rows = rows if uniforms.ndim == 1 else rows[:, None]
         actions = drawn(self.cumulative, uniforms, rows)
-        return actions, self.logs.ravel().take(rows * self.logs.shape[1] + actions)
+        places = rows * self._probs.shape[1] + actions
+        if self._probs.size > places.size:
+            return actions, np.log(self._probs.ravel().take(places))
+        return actions, self.logs.ravel().take(places)
 
     def play(self, batch: Batch, numbers: np.ndarray, written: tuple[np.ndarray, ...]) -> ActedSteps | None:
         """Return what plays the episodes that all environments have just begun, or None for NumPy.

@@ -30,7 +30,7 @@ from theorybench.agents.training.optimizer import BatchedOptimizer, Descent
 from theorybench.agents.training.samples import Samples, beside, flattened, padded
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy
-from theorybench.envs.core.streams import PROMPT_LIMIT, absorb, combine, mixed, root_key, uniforms
+from theorybench.envs.core.streams import PROMPT_LIMIT, absorb, combine, mixed, orders, root_key, uniforms
 from theorybench.envs.core.validation import choice, integer, real
 
 #: Mini-batches that are picked at a time.
@@ -139,8 +139,12 @@ class Trainer:
 
     def uniforms(self, count: int) -> np.ndarray:
         """Draw from [0, 1): float64 (R, count), from each run's own stream."""
+        return uniforms(self._next_keys(), count)
+
+    def _next_keys(self) -> np.ndarray:
+        """Return the key of each run's next draw, int64 (R,)."""
         self._draws += 1
-        return uniforms(absorb(self._mixed, np.full(self.runs, self._draws)), count)
+        return np.asarray(absorb(self._mixed, np.full(self.runs, self._draws)))
 
     def draw_prompts(self, count: int) -> np.ndarray:
         """Draw prompt indices of each run, int64 (R, count)."""
@@ -190,7 +194,10 @@ class Trainer:
         given = None if given is None else given.reshape(-1, 2)
 
         def drawn_by(numbers: np.ndarray, step: int) -> np.ndarray:
-            every = drawn[:, step] if len(numbers) == len(drawn) else drawn[numbers, step]
+            if len(numbers) == len(drawn):
+                every = drawn[:, step]
+            else:
+                every = drawn.reshape(-1, pairs).take(numbers * drawn.shape[1] + step, axis=0)
             return every if pairs == 2 else every[:, 0]
 
         if self._on_device is not None:
@@ -258,7 +265,7 @@ class Trainer:
             yield data
             return
         groups, members = data.rewards.shape[1] // group_size, torch.arange(group_size, device=self.device)
-        order = torch.from_numpy(self.uniforms(groups).argsort(axis=1)).to(self.device)
+        order = torch.from_numpy(orders(self._next_keys(), groups)).to(self.device)
         each = groups // count
         for several in order[:, : each * count].split(_AHEAD * each, dim=1):  # data that lie near are read once
             picked = data.pick((several[:, :, None] * group_size + members).flatten(1))

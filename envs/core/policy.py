@@ -165,19 +165,21 @@ def inverse_cdf(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None
 def drawn(cumulative: np.ndarray, uniforms: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Do `inverse_cdf` with the rows of a table, of which `cumulative` are the sums along its rows."""
     actions = cumulative.shape[1]
-    threshold, width = uniforms * cumulative[:, -1].take(rows), 1 << actions.bit_length()
+    threshold = uniforms * cumulative[:, -1].take(rows)
     if actions <= FEW:
         passed = np.zeros(threshold.shape, np.int64)
         for below in cumulative[:, :-1].T:
             passed += below.take(rows) <= threshold
         return passed
-    beyond = np.full((len(cumulative), width), np.inf)  # no search passes what is no action
-    beyond[:, :actions] = cumulative
-    base = rows * width - 1
+    halvings = (actions - 1).bit_length()
+    beyond = np.full((len(cumulative), 1 << halvings), np.inf)  # no search passes the last action
+    beyond[:, : actions - 1] = cumulative[:, :-1]
+    base, sums = (rows << halvings) - 1, beyond.ravel()
     found = np.broadcast_to(base, uniforms.shape).copy()
-    for step in (1 << bit for bit in reversed(range(actions.bit_length()))):
-        found += step * (beyond.ravel().take(found + step) <= threshold)
-    return np.minimum(found - base, actions - 1)
+    for step in (1 << bit for bit in reversed(range(halvings))):
+        found += step * (sums.take(found + step) <= threshold)
+    found -= base
+    return found
 
 
 def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np.ndarray:

@@ -58,5 +58,6 @@ def test_what_goes_column_by_column_has_the_bits_of_what_goes_by_rows(rows, colu
         cumulated = np.cumsum(probs, axis=1)
         passed = (cumulated <= uniforms[:, None] * cumulated[:, -1:]).sum(axis=1)
         assert np.array_equal(inverse_cdf(probs, uniforms), np.minimum(passed, columns - 1))
+        assert np.array_equal(inverse_cdf(probs, uniforms, np.arange(rows)), np.minimum(passed, columns - 1))
     pairs = inverse_cdf(probs[:, None], rng.random((rows, 2)))
     assert pairs.shape == (rows, 2) and pairs.dtype == np.int64

@@ -7,7 +7,16 @@ from scipy import stats
 
 from theorybench.envs.core.arrays import backend_namespace
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.streams import Streams, combine, environment_keys, mix, mix_number, root_key
+from theorybench.envs.core.streams import (
+    Streams,
+    combine,
+    environment_keys,
+    mix,
+    mix_number,
+    orders,
+    root_key,
+    uniforms,
+)
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 TORCH = backend_namespace("torch", "cpu")[0]
@@ -71,6 +80,14 @@ def test_uniforms_are_uniform_by_chi_square(seed):
     for part in (draws, draws[0], draws[:, 0], draws[:, :, 0, 15], draws[..., 3]):
         counts = np.bincount((part.ravel() * 64).astype(int), minlength=64)
         assert 1e-5 < stats.chisquare(counts).pvalue < 1 - 1e-5
+
+
+@pytest.mark.parametrize("count", [1, 2, 100, 5000])
+def test_keys_have_their_own_uniforms_and_orders_in_which_these_ascend(count):
+    keys = environment_keys(3, 20, "orders")
+    draws, drawn = uniforms(keys, count), orders(keys, count)
+    np.testing.assert_array_equal(draws, np.concatenate([uniforms(key, count) for key in keys[:, None]]))
+    np.testing.assert_array_equal(drawn, draws.argsort(axis=1))
 
 
 @pytest.mark.parametrize("axis", range(4))
