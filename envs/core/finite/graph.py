@@ -182,6 +182,12 @@ class DecisionGraph:
         rows.flags.writeable = False
         return rows
 
+    @functools.cached_property
+    def supported(self) -> np.ndarray | None:
+        """Where the reference is positive, bool (P, A); None where it is everywhere."""
+        positive = self.reference > 0
+        return None if positive.all() else positive
+
     @property
     def reward(self) -> np.ndarray:
         """What each action adds to the reward on average: float64 (P, A), 0 where it is illegal."""
@@ -330,8 +336,7 @@ class DecisionGraph:
             The actions, int64 (P,), and their values, float64 (P,), 0 where there is none; legal actions win ties.
         """
         value, best = np.zeros(len(self)), np.zeros(len(self), np.int64)
-        backward = zip(reversed(self.depths), reversed(self.children), reversed(self.gains), strict=True)
-        for level, edges, gain in backward:
+        for level, edges, gain in reversed([*zip(self.depths, self.children, self.gains, strict=True)]):
             worth = np.where(among[level], gain[0], -np.inf)
             worth += self._later(level, edges, value)
             best[level] = worth.argmax(axis=1)
