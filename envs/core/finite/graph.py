@@ -39,7 +39,7 @@ JOINED = 12
 MERGES = {"histories": 0, "nodes": 1, "situations": 1, "beliefs": 2}
 #: Numbers in the rows of a policy at the points that are taken together: with what else belongs to these points they
 #: stay in the processor's cache.
-TOGETHER = 2**17
+TOGETHER = 2**18
 #: Numbers in the rows of a context's points from which they are a piece of their own.
 APART = 2**12
 
