@@ -215,6 +215,11 @@ class Dynamics(ABC):
         probs: np.ndarray = xp.full(shape, 1.0 / self.num_actions, dtype=xp.float64, device=observations.device)
         return probs
 
+    def supported(self, observations: np.ndarray) -> np.ndarray | None:
+        """Return where the reference is positive, bool (n, num_actions), or None where it is everywhere."""
+        positive = self.reference_probs(observations) > 0
+        return None if positive.all() else positive
+
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:
         """Where agents start and what offline data is drawn from; the reference unless overridden."""
         return self.reference_probs(observations)

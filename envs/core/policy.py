@@ -311,13 +311,13 @@ class LegalTablePolicy(PolicyOfSetting):
 
         Rows stay as they are where all is legal and they sum to 1 already.
         """
-        reference = self.setting.reference_probs(observations)
-        rows, whole = View.of(self.setting, self.view).look_up(self.table, observations), reference.min(initial=1.0) > 0
-        if not whole:
-            rows = rows * (reference > 0)
+        legal = self.setting.supported(observations)
+        rows = View.of(self.setting, self.view).look_up(self.table, observations)
+        if legal is not None:
+            rows = rows * legal
         total = rows @ np.ones(rows.shape[1])
         low = total.min(initial=1.0)
-        if whole and low >= 1.0 - SETTLED and total.max(initial=1.0) <= 1.0 + SETTLED:
+        if legal is None and low >= 1.0 - SETTLED and total.max(initial=1.0) <= 1.0 + SETTLED:
             return rows
         return by_rows(np.divide, rows, total) if low > 0 else self.probs(observations)
 

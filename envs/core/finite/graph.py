@@ -39,7 +39,7 @@ JOINED = 12
 MERGES = {"histories": 0, "nodes": 1, "situations": 1, "beliefs": 2}
 #: Numbers in the rows of a policy at the points that are taken together: with what else belongs to these points they
 #: stay in the processor's cache.
-TOGETHER = 2**17
+TOGETHER = 2**18
 #: Numbers in the rows of a context's points from which they are a piece of their own.
 APART = 2**12
 
@@ -181,6 +181,12 @@ class DecisionGraph:
         rows = np.take(np.asarray(self.problem.reference, np.float64), self.node, axis=0)
         rows.flags.writeable = False
         return rows
+
+    @functools.cached_property
+    def supported(self) -> np.ndarray | None:
+        """Where the reference is positive, bool (P, A); None where it is everywhere."""
+        positive = self.reference > 0
+        return None if positive.all() else positive
 
     @property
     def reward(self) -> np.ndarray:
@@ -330,8 +336,7 @@ class DecisionGraph:
             The actions, int64 (P,), and their values, float64 (P,), 0 where there is none; legal actions win ties.
         """
         value, best = np.zeros(len(self)), np.zeros(len(self), np.int64)
-        backward = zip(reversed(self.depths), reversed(self.children), reversed(self.gains), strict=True)
-        for level, edges, gain in backward:
+        for level, edges, gain in reversed([*zip(self.depths, self.children, self.gains, strict=True)]):
             worth = np.where(among[level], gain[0], -np.inf)
             worth += self._later(level, edges, value)
             best[level] = worth.argmax(axis=1)

@@ -305,6 +305,14 @@ class FiniteSetting(Setting):
             return np.asarray(self.problem.reference[self.nodes_of(np.asarray(observations))], np.float64)
         return graph.reference[run]
 
+    def supported(self, observations: np.ndarray) -> np.ndarray | None:
+        """Return where the reference is positive, as every setting does: found once for what is known by sight."""
+        own = type(self).reference_probs is not FiniteSetting.reference_probs
+        graph, run = (None, slice(0)) if own else self.sighted(observations)
+        if graph is None:
+            return super().supported(observations)
+        return None if graph.supported is None else graph.supported[run]
+
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:
         """The problem's start at the node that is shown: float64 (n, A)."""
         return np.asarray(self.problem.initial[self.points("nodes", observations)], np.float64)

@@ -19,7 +19,8 @@ from theorybench.envs.core.finite.graph import DecisionGraph, Piece
 from theorybench.envs.core.numerics import SHORT, by_rows
 
 #: Asks a policy at a run of points: its rows, float64 (n, A), and beside them None, or ln(pi / pi_ref), float64 (n, A),
-#: finite wherever pi is not 0, or the divergence of each row, float64 (n,), which may be infinite.
+#: finite wherever pi is not 0, or the divergence of each row, float64 (n,), which may be infinite. These are ours to
+#: write to, the rows are not.
 Ask = Callable[[slice], tuple[np.ndarray, np.ndarray | None]]
 
 
@@ -93,7 +94,8 @@ class Earnings:
         if held is not taken:
             held += taken
         if spread is not None:
-            self._met[context] += (reach @ (spread * rows)).sum()
+            spread *= rows
+            self._met[context] += (reach @ spread).sum()
         return True
 
     def _sums(self, piece: Piece, repeated: tuple[np.ndarray, np.ndarray]) -> Any:
