@@ -40,6 +40,7 @@ SIZES, NAMED = (1, 16, 256, 4096, COUNT, 65536, 262144, 1048576), (1, 16, 256, 4
 COMMANDS = {
     "environments": ["benchmarks/environments.py", "--n", *map(str, SIZES)],
     "singles": ["benchmarks/environments.py", "--single"],
+    "rollouts": ["benchmarks/rollouts.py"],
     "peers": ["benchmarks/peers/run.py"],
     "batched_runs": ["benchmarks/batched_runs.py"],
     "oracle": ["benchmarks/oracle.py"],
@@ -49,6 +50,8 @@ COMMANDS = {
     "language": ["benchmarks/language.py", "--rates"],
     "device": ["benchmarks/device.py"],
 }
+#: How steps are taken, as the page calls it.
+PATHS = {"numpy": "NumPy", "compiled": "compiled"}
 #: Steps of a gymnax environment as its guide takes them, the fastest of its forms.
 SCAN = "scan"
 
@@ -187,6 +190,16 @@ def settings_table() -> str:
             lines.append((link, *cells, f"{goal:g}", verdict))
     beside = ("single, checked", "single") if alone else ()
     return tables.table(("setting", *heads, *beside, "goal", "reached"), lines)
+
+
+def rollouts_table() -> str:
+    """Return the rates of roll-outs of tables by number of environments."""
+    found: dict[tuple[str, str], dict[int, str]] = {}
+    for row in rows_of("rollouts"):
+        found.setdefault((row["view"], row["path"]), {})[row["n"]] = million(row["rate"])
+    sizes = sorted({n for line in found.values() for n in line})
+    lines = [(f"`{view}`", PATHS[path], *(line.get(n, "") for n in sizes)) for (view, path), line in found.items()]
+    return tables.table(("table", "path", *(f"n = {n:,}" for n in sizes)), lines)
 
 
 def learners_table() -> str:
@@ -335,6 +348,7 @@ def render() -> str:
         answers_table=answers_table,
         steps=steps_table(),
         table=settings_table(),
+        rollouts=rollouts_table(),
         learners=learners_table(),
         scalars=scalars_table,
         million=million,

@@ -43,6 +43,17 @@ pytestmark = pytest.mark.slow
             ],
         ),
         (
+            "rollouts.py",
+            ["--n", "8", "16384", "--seconds", "0.001"],
+            [
+                "markov   n=8 ",
+                "markov   n=16384 ",
+                "prefix   n=8 ",
+                "prefix   n=16384 ",
+                "goal, 20 at 16384 environments",
+            ],
+        ),
+        (
             "language.py",
             ["--quick", "--results", "{tmp_path}"],
             [

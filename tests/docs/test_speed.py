@@ -72,10 +72,22 @@ def test_it_says_what_was_stored(stored):
 
 def test_it_is_silent_about_what_was_not_measured(stored):
     page = speed_page.render()
-    assert not [title for title in ("Training", "Language models", "On a device", "Starting") if f"## {title}" in page]
+    assert not [
+        title
+        for title in ("Roll-outs", "Training", "Language models", "On a device", "Starting")
+        if f"## {title}" in page
+    ]
     titles = [line[3:] for line in page.splitlines() if line.startswith("## ")]
     listed = [line[3:].partition("]")[0] for line in page.splitlines() if line.startswith("- [")]
     assert listed == titles
+
+
+def test_roll_outs_stand_by_their_number(stored):
+    rows = [{"what": "tree", "view": "markov", "path": "compiled", "n": n, "rate": n * 1e3} for n in (16384, 64)]
+    kept = json.loads((stored / "oracle.json").read_text()) | {"rows": rows}
+    (stored / "rollouts.json").write_text(json.dumps(kept))
+    page = speed_page.render()
+    assert "| table | path | n = 64 | n = 16,384 |" in page and "| `markov` | compiled | 0.1 | 16.4 |" in page
 
 
 def test_language_models_stand_beside_trl(stored):
