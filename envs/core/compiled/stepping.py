@@ -1,6 +1,7 @@
 """Steps of a batch by a compiled function: chosen where it pays, and the same bits as in NumPy."""
 
 import itertools
+import math
 import warnings
 from sys import getrefcount
 from typing import Any, NamedTuple
@@ -128,33 +129,25 @@ class Choice:
 
 
 class ArrayPool:
-    """Arrays of a kind for what steps return, used again when nobody else holds them, nor a view of them.
+    """Memory for arrays of a kind that steps return, used again when nobody holds the array, nor a view of it.
 
     Fresh memory of this size comes from the system page by page, which may take longer than a step does.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
-        self._shape, self._dtype = shape, dtype
-        self._held: list[tuple[np.ndarray, np.ndarray]] = []
+        self._shape, self._size, self._dtype = shape, math.prod(shape), dtype
+        self._held: list[np.ndarray] = []  # never given away: every array of a caller's is a view, and counts as one
 
     def take(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return an array of the caller's own, filled with anything, and its elements as a flat one."""
-        held, pair = self._held, None
-        for i in range(len(held)):
-            if getrefcount(held[i][0]) == 3 and getrefcount(held[i][1]) == 2:  # the pool, the flat one, and the call
-                pair = held.pop(i)
+        """Return an array of the caller's own, filled with anything, and its elements as a flat one for this step."""
+        for flat in self._held:
+            if getrefcount(flat) == 3:  # the pool, this loop, and the call
                 break
         else:
-            del held[: max(0, len(held) - SPARE + 1)]
-        if pair is None or not self._intact(pair[0]):
-            array = np.empty(self._shape, self._dtype)
-            pair = array, array.reshape(-1)
-        held.append(pair)
-        return pair[0], pair[1]  # not the pair, which would keep the arrays without being counted
-
-    def _intact(self, array: np.ndarray) -> bool:
-        """Return whether nobody has changed an array in place."""
-        return array.shape == self._shape and array.dtype == self._dtype and array.flags.carray
+            del self._held[: max(0, len(self._held) - SPARE + 1)]
+            flat = np.empty(self._size, self._dtype)
+            self._held.append(flat)
+        return flat.reshape(self._shape), flat
 
 
 class Bound:

@@ -257,7 +257,7 @@ class Batch(TorchSteps):
         if array.shape != shape or not whole:
             raise ActionError("actions", given, f"an integer array of shape {shape}")
         if numpy:  # as natural numbers negative ones are the largest
-            wrong = count and int(array.view(array.dtype.str.replace("i", "u")).max()) > high
+            wrong = count and int(array.view(f"{array.dtype.byteorder}u{array.itemsize}").max()) > high
         elif self.device.type != "cpu":
             wrong = refuse_later((array < 0) | (array > high))
         else:
