@@ -15,8 +15,8 @@ from theorybench.envs.core.finite.walks import blocks
 REFERENCE_SHARE = 0.05
 #: The share of the uniform policy on legal actions where agents start; the rest is the reference.
 INITIAL_SHARE = 0.5
-#: Numbers that are held at a time: situations and endings, times worlds.
-HELD = 2**25
+#: Numbers that are held at a time: situations times worlds; and those of situations that are taken together.
+HELD, TOGETHER = 2**25, 2**17
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,27 +54,52 @@ class PurchaseOracle(RuledOracle[P]):
         """
         problem, by_node = self.setting.problem, self.setting.rows == "nodes"
         graph = self.setting.graph("nodes" if by_node else "beliefs")  # all nodes that are reached, by depth
-        nodes, possible = problem.num_nodes, problem.law.any(axis=1)  # (laws, R)
-        endings, found = np.arange(problem.num_endings), 0.0
-        for worlds in blocks(problem.num_states, HELD // (nodes + len(endings))):
-            likelihood, weight = problem.likelihood[:, worlds], problem.prior[:, worlds]
-            value = np.concatenate([np.empty((nodes, weight.shape[1])), problem.paid(endings, worlds)])
+        found = 0.0
+        for worlds in blocks(problem.num_states, HELD // problem.num_nodes):
+            weight = problem.prior[:, worlds]
+            value, likelihood = np.empty((problem.num_nodes, weight.shape[1])), problem.likelihood[:, worlds]
             for level in reversed(graph.depths):
-                here = graph.node[level]
-                best = np.full((len(here), weight.shape[1]), -np.inf)
-                for action, cells in enumerate(problem.cell):
-                    law, worth = problem.situation[here, action], np.zeros_like(best)
-                    for reading in np.flatnonzero(possible[np.unique(law)].any(axis=0)):
-                        rows = np.flatnonzero(possible[law, reading])
-                        later = value.take(problem.child[here[rows], cells[reading]], axis=0)
-                        later += problem.gain[here[rows], cells[reading], None]
-                        later *= likelihood.take(law[rows] * problem.num_readings + reading, axis=0)
-                        worth[rows] += later
-                    worth[~problem.legal[here, action]] = -np.inf
-                    np.maximum(best, worth, out=best)
-                value[here] = best
+                for run in blocks(level.stop - level.start, TOGETHER // weight.shape[1]):
+                    here = graph.node[level][run]
+                    value[here] = self._shown(here, value, likelihood, worlds)
             found += float((weight * value[problem.start]).sum())
         return found
+
+    def _shown(self, here: np.ndarray, value: np.ndarray, likelihood: np.ndarray, worlds: slice) -> np.ndarray:
+        """Return what nodes (m,) are worth in some worlds, float64 (m, W), by what all later ones are, (nodes, W)."""
+        problem, possible = self.setting.problem, self._possible
+        best = np.full((len(here), value.shape[1]), -np.inf)
+        for action, cells in enumerate(problem.cell):
+            law, worth = problem.situation[here, action], np.zeros_like(best)
+            for reading in np.flatnonzero(possible[np.unique(law)].any(axis=0)):
+                rows = np.flatnonzero(possible[law, reading])
+                later = self._later(problem.child[here[rows], cells[reading]], value, worlds)
+                later += problem.gain[here[rows], cells[reading], None]
+                later *= likelihood.take(law[rows] * problem.num_readings + reading, axis=0)
+                if len(rows) == len(here):
+                    worth += later
+                else:
+                    worth[rows] += later
+            worth[~problem.legal[here, action]] = -np.inf
+            np.maximum(best, worth, out=best)
+        return best
+
+    @functools.cached_property
+    def _possible(self) -> np.ndarray:
+        """Which readings each law allows in some world: bool (laws, R)."""
+        return np.asarray(self.setting.problem.law.any(axis=1))
+
+    def _later(self, child: np.ndarray, value: np.ndarray, worlds: slice) -> np.ndarray:
+        """Return what nodes or endings (m,) are worth in some worlds: float64 (m, W)."""
+        ending = child - len(value)
+        over = ending >= 0
+        if not over.any():
+            return value.take(child, axis=0)
+        if over.all():
+            return self.setting.problem.paid(ending, worlds)
+        later = value.take(np.where(over, 0, child), axis=0)
+        later[over] = self.setting.problem.paid(ending[over], worlds)
+        return later
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics; the clairvoyant's value where it is wanted."""

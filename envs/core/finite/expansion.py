@@ -18,6 +18,8 @@ from theorybench.envs.core.finite.problem import Problem
 MAX_POINTS = 10**6
 #: Numbers that are held at a time while points are expanded.
 HELD = 2**23
+#: Groups of ways that are few, however many ways there are; else ways to each group.
+GROUPS = 64
 #: What a matrix product costs in numbers that are listed: one for each law, and one for so many hidden states.
 EACH_LAW, EACH_STATE = 2000, 1 / 8
 
@@ -115,6 +117,10 @@ def expand(problem: Problem, layer: Layer, directions: np.ndarray, room: int | N
         TooLarge: there is no room.
     """
     m, A = len(layer.node), problem.num_actions
+    last = _ended(problem, layer)
+    if last is not None:
+        nothing = np.zeros(0, np.int64)
+        return Found(nothing, nothing, np.zeros(0), nothing, np.zeros((0, directions.shape[1]))), last
     earned = np.zeros((len(problem.varying), m, A))
     gains = dict(zip(problem.varying, earned, strict=True))
     parts, count = [], 0
@@ -131,6 +137,56 @@ def expand(problem: Problem, layer: Layer, directions: np.ndarray, room: int | N
             raise TooLarge("histories", f"more than {MAX_POINTS}", f"at most {MAX_POINTS}")
     whole = parts[0] if len(parts) == 1 else Found(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     return whole, earned
+
+
+def _ended(problem: Problem, layer: Layer) -> np.ndarray | None:
+    """Return what each action earns where all of them end episodes in which hidden states move, as `expand` does.
+
+    Posteriors b' are not made: with the mean f(x) of what is paid after the last move, and b, P, L and p of the step
+    before, the mean of f over b' is b P (L f) / p, where P (L f) is the same for all ways alike. None for other layers,
+    and where many ways are like no others.
+    """
+    if layer.before is None or layer.before.belief is None or layer.ways is None or len(problem.jump) == 1:
+        return None
+    nodes, which = np.unique(layer.node, return_inverse=True)
+    legal, actions, states = problem.legal[nodes], problem.num_actions, problem.num_states
+    ending = _Block(problem, nodes, np.zeros((0, 0)), {}).endings(legal)
+    if problem.uncertain or not np.array_equal(ending >= 0, legal):
+        return None
+    source, action = layer.ways.split(problem)
+    node, belief = layer.before.node[source], layer.before.belief
+    move, law = problem.move[node, action], problem.situation[node, action] * problem.num_readings + layer.ways.reading
+    groups = _groups(max(1, HELD // states), which, move, law)
+    if len(groups) > max(GROUPS, len(which) // GROUPS):
+        return None
+    earned = np.zeros((problem.pays.shape[2], len(which), actions))
+    for alike in groups:
+        number, before, read = (int(key[alike[0]]) for key in (which, move, law))
+        paid = np.zeros((states, actions, len(earned)))
+        for last in np.flatnonzero(legal[number]).tolist():
+            pays = problem.pays[ending[number, last]]
+            paid[:, last] = _ahead(problem, int(problem.move[nodes[number], last]), pays)
+        weighed = problem.likelihood[read, :, None] * paid.reshape(states, -1)
+        means = belief[source[alike]] @ _ahead(problem, before, weighed)
+        means /= layer.ways.chance[alike, None]
+        earned[:, alike] = means.reshape(len(alike), actions, -1).transpose(2, 0, 1)
+    if 0 in problem.certain:
+        own = problem.certain[0]
+        earned[0] += np.where(legal, own if len(own) == 1 else own[nodes], 0.0)[which]
+    return earned
+
+
+def _ahead(problem: Problem, move: int, columns: np.ndarray) -> np.ndarray:
+    """Return means of numbers (X, k) after a move of the hidden state, by where it is before: float64 (X, k)."""
+    return columns if move == len(problem.jump) - 1 else np.asarray(problem.kernel(move) @ columns)
+
+
+def _groups(together: int, *keys: np.ndarray) -> list[np.ndarray]:
+    """Return the places of equal keys, int (n,) each: int64 (any,) for each group, or part of one at most so long."""
+    order = np.lexsort(keys)
+    apart = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
+    cuts = np.union1d(np.flatnonzero(apart) + 1, np.arange(together, len(order), together))
+    return np.split(order, cuts)
 
 
 class _Block:
@@ -159,8 +215,7 @@ class _Block:
         for row in np.unique(move):
             own = rows[move == row]
             belief = self.belief if len(own) == len(self.node) else self.belief[own]
-            still = row == len(problem.jump) - 1
-            found[move == row] = belief @ (columns if still else problem.kernel(int(row)) @ columns)
+            found[move == row] = belief @ _ahead(problem, int(row), columns)
         return found
 
     def expand(self, directions: np.ndarray) -> Found:

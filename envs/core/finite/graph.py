@@ -40,8 +40,6 @@ MERGES = {"histories": 0, "nodes": 1, "situations": 1, "beliefs": 2}
 #: Numbers in the rows of a policy at the points that are taken together: with what else belongs to these points they
 #: stay in the processor's cache.
 TOGETHER = 2**18
-#: Numbers in the rows of a context's points from which they are a piece of their own.
-APART = 2**12
 
 
 class Children(NamedTuple):
@@ -54,19 +52,11 @@ class Children(NamedTuple):
     target: np.ndarray  # int64 (e,), numbers of points
 
 
-class Piece(NamedTuple):
-    """Points of one depth that are taken together: n of them."""
-
-    depth: int
-    points: slice  # their numbers
-    place: slice  # among those of their depth
-    first: np.ndarray  # int64 (runs,), where among them those of each context begin
-    context: np.ndarray  # int64 (runs,), whose these are; 0 where contexts share points
-    legal: np.ndarray  # bool (n, A); (1, A) where it is the same at all of them
-
-
 class DecisionGraph:
     """All decision points of a problem that are reached with positive probability, breadth first.
+
+    Nodes of one depth come in the order of their numbers, context by context unless these share them; other points in
+    the order in which they are found.
 
     Args:
         problem: the problem.
@@ -101,6 +91,7 @@ class DecisionGraph:
         layer = Layer(start, prior / np.where(self.weight > 0, self.weight, 1.0)[:, None])
         directions = _directions(problem.num_states, MERGES[merge])
         past = Past(layer.node, np.zeros((len(start), 0), np.int64), layer.node)
+        context = np.arange(len(start))
         first, layers, self.gains = 0, [layer.node], list[np.ndarray]()
         self._ways = [np.full((2, len(start)), -1)]
         self.depths, self.children = [slice(0, len(start))], []
@@ -111,6 +102,8 @@ class DecisionGraph:
             self.gains.append(gain)
             past = past.longer(problem, found) if merge == "situations" else past
             kept, target = self._merged(found, past.keys)
+            if merge == "nodes":
+                kept, target, context = _in_order(found, kept, target, context[found.slot // problem.num_actions])
             past = past.of(kept) if merge == "situations" else past
             after = first + len(layer.node)
             slot = found.slot + first * problem.num_actions
@@ -259,31 +252,6 @@ class DecisionGraph:
         return context
 
     @functools.cached_property
-    def blocks(self) -> list[tuple[slice, list[Piece]]]:
-        """All points in runs of at most `TOGETHER` numbers, and the pieces of each run."""
-        together, found = max(1, TOGETHER // self.problem.num_actions), []
-        for start in range(0, len(self), together):
-            block, pieces = slice(start, min(start + together, len(self))), []
-            for depth, level in enumerate(self.depths):
-                points = slice(max(start, level.start), min(block.stop, level.stop))
-                if points.start >= points.stop:
-                    continue
-                owner = np.zeros(points.stop - points.start, int) if self.owner is None else self.owner[points]
-                first = np.flatnonzero(np.diff(owner, prepend=-1))
-                runs = np.split(first, np.arange(1, len(first)))
-                if len(first) * APART > len(owner) * self.problem.num_actions:
-                    runs = [first]
-                ends = [*(int(run[0]) for run in runs[1:]), len(owner)]
-                for run, end in zip(runs, ends, strict=True):
-                    own = slice(points.start + int(run[0]), points.start + end)
-                    place = slice(own.start - level.start, own.stop - level.start)
-                    legal = self.legal[own]
-                    legal = legal[:1] if (legal == legal[0]).all() else legal
-                    pieces.append(Piece(depth, own, place, run - run[0], owner[run], legal))
-            found.append((block, pieces))
-        return found
-
-    @functools.cached_property
     def steady(self) -> dict[int, np.ndarray]:
         """What actions earn, by totals that nothing else enters: float64 (D or 1, A)."""
         return {total: rows for total, rows in self.problem.certain.items() if total not in self.problem.varying}
@@ -398,3 +366,23 @@ class DecisionGraph:
 def _directions(states: int, count: int) -> np.ndarray:
     """Return fixed random directions along which posteriors are compared: float64 (states, count)."""
     return np.random.default_rng(0).random((states, 2))[:, : count if states > 1 else 0]
+
+
+def _in_order(
+    found: Found, kept: np.ndarray, target: np.ndarray, context: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Put nodes of one depth in the order of their numbers, context by context: so tables are read as they lie.
+
+    Args:
+        found: the ways to them, e of them.
+        kept: int64 (m,), the first way to each.
+        target: int64 (e,), where each way leads.
+        context: int64 (e,), the context of each way, 0 once contexts share points.
+
+    Returns:
+        The ways kept and targets in this order, and the context of each node, int64 (m,).
+    """
+    if (context != context[kept][target]).any():
+        context = np.zeros_like(context)
+    order = np.lexsort((found.node[kept], context[kept]))
+    return kept[order], np.argsort(order)[target], context[kept[order]]

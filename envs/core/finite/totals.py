@@ -11,17 +11,31 @@ point is summed first, and enters with the weight that each context gives it.
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.finite.graph import DecisionGraph, Piece
+from theorybench.envs.core.finite.graph import TOGETHER, DecisionGraph
 from theorybench.envs.core.numerics import SHORT, by_rows
+
+#: Numbers in the rows of a context's points from which they are a piece of their own.
+APART = 2**12
 
 #: Asks a policy at a run of points: its rows, float64 (n, A), and beside them None, or ln(pi / pi_ref), float64 (n, A),
 #: finite wherever pi is not 0, or the divergence of each row, float64 (n,), which may be infinite. These are ours to
 #: write to, the rows are not.
 Ask = Callable[[slice], tuple[np.ndarray, np.ndarray | None]]
+
+
+class Piece(NamedTuple):
+    """Points of one depth that are taken together: n of them."""
+
+    depth: int
+    points: slice  # their numbers
+    place: slice  # among those of their depth
+    first: np.ndarray  # int64 (runs,), where among them those of each context begin
+    context: np.ndarray  # int64 (runs,), whose these are; 0 where contexts share points
+    legal: np.ndarray  # bool (n, A); (1, A) where it is the same at all of them
 
 
 class Earnings:
@@ -168,8 +182,36 @@ def added_up(graph: DecisionGraph, ask: Ask, *, kl: bool) -> np.ndarray:
 
 def _asked(graph: DecisionGraph, ask: Ask) -> Iterator[tuple[Piece, np.ndarray, np.ndarray | None]]:
     """Yield pieces, and what a policy says at their points."""
-    for block, pieces in graph.blocks:
+    for block, pieces in cut(graph):
         rows, spread = ask(block)
         for piece in pieces:
             own = slice(piece.points.start - block.start, piece.points.stop - block.start)
             yield piece, rows[own], None if spread is None else spread[own]
+
+
+def cut(graph: DecisionGraph) -> list[tuple[slice, list[Piece]]]:
+    """Cut the points of a graph, once, into runs of at most `TOGETHER` numbers, and return the pieces of each run."""
+    found = graph.__dict__.setdefault("_pieces", [])
+    if found:
+        return found  # type: ignore[no-any-return]
+    together = max(1, TOGETHER // graph.problem.num_actions)
+    for start in range(0, len(graph), together):
+        block, pieces = slice(start, min(start + together, len(graph))), []
+        for depth, level in enumerate(graph.depths):
+            points = slice(max(start, level.start), min(block.stop, level.stop))
+            if points.start >= points.stop:
+                continue
+            owner = np.zeros(points.stop - points.start, int) if graph.owner is None else graph.owner[points]
+            first = np.flatnonzero(np.diff(owner, prepend=-1))
+            runs = np.split(first, np.arange(1, len(first)))
+            if len(first) * APART > len(owner) * graph.problem.num_actions:
+                runs = [first]
+            ends = [*(int(run[0]) for run in runs[1:]), len(owner)]
+            for run, end in zip(runs, ends, strict=True):
+                own = slice(points.start + int(run[0]), points.start + end)
+                place = slice(own.start - level.start, own.stop - level.start)
+                legal = graph.legal[own]
+                legal = legal[:1] if (legal == legal[0]).all() else legal
+                pieces.append(Piece(depth, own, place, run - run[0], owner[run], legal))
+        found.append((block, pieces))
+    return found  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ import numpy as np
 
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.core.finite.graph import DecisionGraph
-from theorybench.envs.core.finite.totals import Earnings
+from theorybench.envs.core.finite.totals import Earnings, cut
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.supervision.off_policy_value.setting import GOOD, OffPolicyValue
 from theorybench.envs.supervision.purchases import PurchaseOracle
@@ -42,7 +42,7 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
         earned, last = Earnings(graph), graph.depths[-1].start
         reach, flow = np.zeros((2, len(graph))), np.empty((2, last, self.setting.num_actions))
         reach[0, graph.roots], among = 1.0, flow.shape[0] * len(graph) * flow.shape[2]
-        for block, pieces in graph.blocks:
+        for block, pieces in cut(graph):
             rows = [self.ask(policy, some[block]) for some in seen] * (1 if public else 2)
             spreads = [self.spread(own, way[1][block], among) for own, way in zip(rows, self._begun, strict=True) if kl]
             for piece in pieces:

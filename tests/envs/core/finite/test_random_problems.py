@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import theorybench as tb
 from theorybench.envs.core.arrays import run_of
 from theorybench.envs.core.errors import ParameterError, PolicyError
-from theorybench.envs.core.finite import expansion
+from theorybench.envs.core.finite import expansion, totals
 from theorybench.envs.core.finite import graph as graphs
 from theorybench.envs.core.finite import oracle as oracles
 from theorybench.envs.core.finite.graph import DecisionGraph
@@ -78,8 +78,9 @@ def test_the_value_of_any_policy_is_that_of_loops(setting, legal):
     found = FiniteOracle(setting).evaluate(policy)
     for together, apart in ((1, 1), (2, 10**9), (10, 1), (10, 10)):  # few points at a time, contexts alone or together
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(graphs, "TOGETHER", together)
-            patch.setattr(graphs, "APART", apart)
+            for module in (graphs, totals):
+                patch.setattr(module, "TOGETHER", together)
+            patch.setattr(totals, "APART", apart)
             fresh = type(setting)(**setting.parameters)
             assert FiniteOracle(fresh).evaluate(policy) == pytest.approx(found, abs=1e-12)
     expected = exact(setting, policy.brute)
@@ -88,6 +89,15 @@ def test_the_value_of_any_policy_is_that_of_loops(setting, legal):
         assert found[name] == pytest.approx(expected[:, column].sum(), abs=1e-12)
         for context, row in enumerate(expected if len(expected) > 1 else ()):
             assert found[f"context_{context}/{name}"] == pytest.approx(row[column] / row[0], abs=1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(boards)
+def test_nodes_of_a_depth_come_in_the_order_of_their_numbers(setting):
+    graph = setting.graph("nodes")
+    context = np.zeros(len(graph), int) if graph.owner is None else graph.owner
+    for level in graph.depths[-1:] if graph.owner is None else graph.depths:
+        assert (np.diff(context[level] * setting.problem.num_nodes + graph.node[level]) > 0).all()
 
 
 class Hidden(tb.Policy):
