@@ -120,7 +120,7 @@ def test_every_file_that_is_no_code_is_package_data():
             for pattern in given
         }
         for path in folder.rglob("*"):
-            if path.is_file() and path.suffix not in (".py", ".pyc"):
+            if path.is_file() and path.suffix != ".py" and path.parent.name != "__pycache__":
                 known = any(fnmatch(str(path), str(pattern)) for pattern in patterns)
                 assert known, f"{path} is in no wheel: see package-data"
 
