@@ -20,7 +20,7 @@ class Cache:
     """Keys and values of words that were read, in memory that is taken ahead.
 
     Args:
-        kept: float32 (layers, 2, n, heads, room for words, size).
+        kept: float32 (layers, n, 2 * heads, room for words, size), values behind keys.
         words: that were read.
     """
 
@@ -30,23 +30,23 @@ class Cache:
     def room(self, new: int) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
         """Count new words as read; return, for each layer, where their keys and values go, and those of all words.
 
-        The former is (2, n, heads, new, size), the others are (n, heads, words, size) each.
+        The former is (n, 2 * heads, new, size), the others are (n, heads, words, size) each.
         """
         begin, self.words = self.words, self.words + new
-        if self.words > self.kept.shape[4]:
-            self.kept = functional.pad(self.kept, (0, 0, 0, 2 * self.words - self.kept.shape[4]))
-        keys, values = self.kept.narrow(4, 0, self.words).unbind(1)
-        return list(zip(self.kept.narrow(4, begin, new).unbind(), keys.unbind(), values.unbind(), strict=True))
+        if self.words > self.kept.shape[3]:
+            self.kept = functional.pad(self.kept, (0, 0, 0, 2 * self.words - self.kept.shape[3]))
+        keys, values = self.kept.narrow(3, 0, self.words).chunk(2, dim=2)
+        return list(zip(self.kept.narrow(3, begin, new).unbind(), keys.unbind(), values.unbind(), strict=True))
 
     def rows(self, rows: torch.Tensor) -> "Cache":
         """Return the cache of some rows, int64 (m,)."""
-        return Cache(self.kept.index_select(2, rows), self.words)
+        return Cache(self.kept.index_select(1, rows), self.words)
 
     def branches(self, rows: torch.Tensor, numbers: torch.Tensor, count: int) -> "Cache":
         """Return the cache of some rows (m,) whose last words are so many branches: of each the branch of a number."""
-        chosen = Cache(self.kept.index_select(2, rows), self.words - count + 1)
-        branch = self.kept[:, :, rows, :, numbers + self.words - count]  # (m, layers, 2, heads, size)
-        chosen.kept.select(4, chosen.words - 1).copy_(branch.permute(1, 2, 0, 3, 4))
+        chosen = Cache(self.kept.index_select(1, rows), self.words - count + 1)
+        branch = self.kept[:, rows, :, numbers + self.words - count]  # (m, layers, 2 * heads, size)
+        chosen.kept.select(3, chosen.words - 1).copy_(branch.transpose(0, 1))
         return chosen
 
 

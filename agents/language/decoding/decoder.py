@@ -106,7 +106,7 @@ class Decoder(ABC):
 
     def cache(self, rows: int, words: int) -> Cache:
         """Return an empty cache for as many texts, with room for as many words of each."""
-        return Cache(torch.empty(self.layers, 2, rows, self.heads, words, self.width // self.heads))
+        return Cache(torch.empty(self.layers, rows, 2 * self.heads, words, self.width // self.heads))
 
     def __call__(
         self,
@@ -141,17 +141,19 @@ class Decoder(ABC):
             places, seen = tree.places, torch.where(tree.seen, 0.0, -torch.inf)  # once for all layers
         elif before and new > 1:
             seen = torch.ones(new, before + new, dtype=torch.bool).tril(before)
-        causal, shape = seen is None and new > 1, (n, new, 3, self.heads, self.width // self.heads)
+        causal, shape = seen is None and new > 1, (n, new, 3 * self.heads, self.width // self.heads)
         hidden, turns, kept = self.embed(weights.words, words, places).flatten(0, 1), self.turns(places), []
         rooms = cache.room(new) if isinstance(cache, Cache) else None
         for layer, own in enumerate(weights.layers):
-            asked = self.turn(own, self.project(own, hidden).view(n, new, -1), turns).view(shape).permute(2, 0, 3, 1, 4)
-            queries, keys, values = asked.unbind()
+            asked = self.turn(own, self.project(own, hidden).view(n, new, -1), turns).view(shape).transpose(1, 2)
+            queries, both = asked.split((self.heads, 2 * self.heads), dim=1)
             if rooms is not None:
                 here, keys, values = rooms[layer]
-                here.copy_(asked.narrow(0, 1, 2))
-            elif cache:
-                keys, values = (torch.cat(pair, dim=2) for pair in zip(cache[layer], (keys, values), strict=True))  # type: ignore[index]
+                here.copy_(both)
+            else:
+                keys, values = both.chunk(2, dim=1)
+                if cache:
+                    keys, values = (torch.cat(pair, dim=2) for pair in zip(cache[layer], (keys, values), strict=True))  # type: ignore[index]
             kept.append((keys, values))
             mixed = functional.scaled_dot_product_attention(queries, keys, values, seen, is_causal=causal)
             if notes is not None:
@@ -175,7 +177,7 @@ class Decoder(ABC):
         kept = [(keys.expand(len(words), -1, -1, -1), values.expand(len(words), -1, -1, -1)) for keys, values in kept]
         if isinstance(cache, Cache):
             for (here, _, _), pair in zip(cache.room(common), kept, strict=True):
-                here.copy_(torch.stack(pair))
+                here.copy_(torch.cat(pair, dim=1))
         rest, kept = self(weights, words[:, common:], cache if isinstance(cache, Cache) else kept)
         return torch.cat([first.expand(len(words), -1, -1), rest], dim=1), kept
 

@@ -46,8 +46,8 @@ class LlamaDecoder(Decoder):
         """Scale what reads a norm by the weights of the norm; queries and keys as pairs."""
         before, after = (inner["norms"] * math.sqrt(self.width)).view(self.layers, 2, 1, self.width).unbind(1)
         asked = torch.cat([self._pairs(inner["self_attn.asked"]), inner["self_attn.v_proj.weight"]], dim=1)
-        parts = [asked * before, inner["self_attn.o_proj.weight"], inner["mlp.gated"] * after]
-        parts.append(inner["mlp.down_proj.weight"])
+        out, down = inner["self_attn.o_proj.weight"], inner["mlp.down_proj.weight"]
+        parts = [(asked * before).mT, out.mT, (inner["mlp.gated"] * after).mT, down.mT]
         if "self_attn.q_norm.weight" in inner:
             both = [self._pairs(inner[f"self_attn.{kind}_norm.weight"]) for kind in "qk"]
             parts.append(torch.stack(both, dim=1).unsqueeze(2) * math.sqrt(self.size))
@@ -76,7 +76,7 @@ class LlamaDecoder(Decoder):
 
     def project(self, weights: Any, hidden: torch.Tensor) -> torch.Tensor:
         """All three by one matrix."""
-        return functional.linear(normed(hidden, self.least)[0], weights[0])
+        return torch.mm(normed(hidden, self.least)[0], weights[0])
 
     def turns(self, places: torch.Tensor | slice) -> Any:
         """Complex numbers of modulus 1."""
@@ -94,9 +94,9 @@ class LlamaDecoder(Decoder):
     def think(self, weights: Any, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
         """Gated units."""
         _, out, gated, down = weights[:4]
-        hidden = torch.addmm(hidden, mixed, out.t())
-        gate, up = functional.linear(normed(hidden, self.least)[0], gated).chunk(2, dim=1)
-        return torch.addmm(hidden, functional.silu(gate) * up, down.t())
+        hidden = torch.addmm(hidden, mixed, out)
+        gate, up = torch.mm(normed(hidden, self.least)[0], gated).chunk(2, dim=1)
+        return torch.addmm(hidden, functional.silu(gate) * up, down)
 
     def finish(self, weights: Any, hidden: torch.Tensor) -> torch.Tensor:
         """Scale to a mean square of 1, then by weights."""

@@ -111,7 +111,7 @@ def _attend(
     """Add the attention's output to hidden states (rows, width)."""
     (n, new, _), (_, width), b = turns.shape, hidden.shape, len(seen)
     shape, read, heads = (n, new, 3, b // n, width * n // b), normed(hidden, leasts[0]), None
-    asked = functional.linear(read[0], own[0])
+    asked = torch.mm(read[0], own[0])
     if len(own) > 4:
         rows = asked.view(shape)
         heads = normed(rows[:, :, :2], leasts[1])
@@ -123,7 +123,7 @@ def _attend(
     queries, keys, values = asked.unbind()
     weights = torch.softmax(torch.baddbmm(seen, queries, keys.mT, alpha=1 / math.sqrt(shape[-1])), dim=-1)
     mixed = torch.bmm(values.mT, weights.mT).view(n, width, new).mT.reshape(n * new, width)
-    return _Attended(read, heads, asked, weights, mixed), torch.addmm(hidden, mixed, own[1].t())
+    return _Attended(read, heads, asked, weights, mixed), torch.addmm(hidden, mixed, own[1])
 
 
 def _attend_back(
@@ -136,8 +136,8 @@ def _attend_back(
     """Return the gradient at hidden states before attention; write those at its weights."""
     (_, b, new, size), (n, _, _), width = kept.asked.shape, turns.shape, gradient.shape[1]
     queries, keys, values = kept.asked.unbind()
-    torch.mm(gradient.t(), kept.mixed, out=into[1])
-    mixed = torch.mm(gradient, own[1]).view(n, new, width).mT.reshape(b, size, new)
+    torch.mm(kept.mixed.t(), gradient, out=into[1])
+    mixed = torch.mm(gradient, own[1].t()).view(n, new, width).mT.reshape(b, size, new)
     scores = torch._softmax_backward_data(torch.bmm(mixed.mT, values.mT), kept.weights, -1, mixed.dtype)
     scores.mul_(1 / math.sqrt(size))
     # Products with few columns are slow: numbers of heads stand in rows here.
@@ -153,29 +153,29 @@ def _attend_back(
         torch.sum(both * kept.heads[0], dim=(0, 1, 3), out=into[4].squeeze(1))
         asked[:, :, :2] = _normed_back(both * own[4], *kept.heads)
     rows = asked.view(n * new, -1)
-    torch.mm(rows.t(), kept.read[0], out=into[0])
-    return _normed_back(torch.mm(rows, own[0]), *kept.read).add_(gradient)
+    torch.mm(kept.read[0].t(), rows, out=into[0])
+    return _normed_back(torch.mm(rows, own[0].t()), *kept.read).add_(gradient)
 
 
 def _think(own: tuple[torch.Tensor, ...], hidden: torch.Tensor, least: torch.Tensor) -> tuple[_Thought, torch.Tensor]:
     """Add the perceptron's output to hidden states (rows, width)."""
     read = normed(hidden, least)
-    both = functional.linear(read[0], own[2])
+    both = torch.mm(read[0], own[2])
     gate, up = both.narrow(1, 0, both.shape[1] // 2), both.narrow(1, both.shape[1] // 2, both.shape[1] // 2)
     opened = functional.silu(gate)
     units = opened * up
-    return _Thought(read, gate, up, opened, units), torch.addmm(hidden, units, own[3].t())
+    return _Thought(read, gate, up, opened, units), torch.addmm(hidden, units, own[3])
 
 
 def _think_back(
     own: tuple[torch.Tensor, ...], gradient: torch.Tensor, kept: _Thought, into: tuple[torch.Tensor, ...]
 ) -> torch.Tensor:
     """Return the gradient at hidden states before the perceptron; write those at its weights."""
-    torch.mm(gradient.t(), kept.units, out=into[3])
-    units = torch.mm(gradient, own[3])
+    torch.mm(kept.units.t(), gradient, out=into[3])
+    units = torch.mm(gradient, own[3].t())
     rows, count = units.shape
     both = torch.empty(rows, 2 * count)
     torch.mul(units, kept.opened, out=both.narrow(1, count, count))
     _aten.silu_backward.grad_input(units.mul_(kept.up), kept.gate, grad_input=both.narrow(1, 0, count))
-    torch.mm(both.t(), kept.read[0], out=into[2])
-    return _normed_back(torch.mm(both, own[2]), *kept.read).add_(gradient)
+    torch.mm(kept.read[0].t(), both, out=into[2])
+    return _normed_back(torch.mm(both, own[2].t()), *kept.read).add_(gradient)
