@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from theorybench.agents.language.decoder import Tree
+from theorybench.agents.language.decoding.cache import Tree
 
 #: Words of a row, unless a text is longer: attention costs their square.
 ROW = 24

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from theorybench.agents.language.decoder import Decoder, DecoderWeights
+from theorybench.agents.language.decoding import decoder_of
+from theorybench.agents.language.decoding.decoder import Decoder, DecoderWeights
 from theorybench.agents.language.models import SHAPES, setting_of_config
 from theorybench.agents.language.reader import WORDS, Reader
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
@@ -44,7 +45,7 @@ class LanguagePolicy(Policy):
             raise ParameterError("model", name, "a model of build, load or pretrained", hint)
         weights = torch.nn.utils.parameters_to_vector(model.parameters()).detach().float().cpu().numpy()
         policy = cls(found[0], model.config.to_dict(), weights.copy())
-        policy.read_by(Decoder.of(model), setting_of_config(model.config))
+        policy.read_by(decoder_of(model), setting_of_config(model.config))
         return policy
 
     @property
@@ -73,7 +74,7 @@ class LanguagePolicy(Policy):
 
     def attention(self, observations: np.ndarray) -> list[Attention]:
         """Return the attention of the last word, by layer, to the prompt's words, the mark and the response."""
-        decoder, weights = Decoder.of(self.model), self._reader[1]
+        decoder, weights = decoder_of(self.model), self._reader[1]
 
         def look(words: torch.Tensor) -> list[torch.Tensor]:
             notes: list[torch.Tensor] = []
@@ -90,7 +91,7 @@ class LanguagePolicy(Policy):
     def _reader(self) -> tuple[Reader, DecoderWeights]:
         if not hasattr(self, "_read_by"):
             if not hasattr(self, "_decoder"):
-                self.read_by(Decoder.of(self.model), self.setting)
+                self.read_by(decoder_of(self.model), self.setting)
             weights = self._decoder.weights(torch.from_numpy(self.weights))
             self._read_by = Reader.of(Vocabulary(self.setting), self._decoder, weights), weights
         return self._read_by

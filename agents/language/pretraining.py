@@ -27,7 +27,8 @@ import numpy as np
 import torch
 
 from theorybench.agents.api.rollout import Episodes, collect, sampler
-from theorybench.agents.language.decoder import Decoder, DecoderWeights
+from theorybench.agents.language.decoding import decoder_of
+from theorybench.agents.language.decoding.decoder import Decoder, DecoderWeights
 from theorybench.agents.language.models import FORBIDDEN, build, load, save, setting_of_config
 from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
@@ -204,7 +205,7 @@ def _train(
     texts = _texts(setting, target, _episodes(setting, target, EPISODES, rng))
     few = texts.words.numel() <= WORDS
     count = stages * max(1, EPISODES * WORDS // texts.words.numel() // stages)
-    decoder = Decoder.of(model)
+    decoder = decoder_of(model)
     for _ in range(updates):
         if not few:
             texts = _texts(setting, target, _episodes(setting, target, count, rng))

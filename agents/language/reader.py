@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from theorybench.agents.language.decoder import Cache, Decoder, DecoderWeights, Tree
+from theorybench.agents.language.decoding.cache import Cache, Tree
+from theorybench.agents.language.decoding.decoder import Decoder, DecoderWeights
 from theorybench.agents.language.vocabulary import Vocabulary
 from theorybench.envs.core.arrays import distinct_rows, find_rows, row_keys
 

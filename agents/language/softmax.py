@@ -19,7 +19,8 @@ import numpy as np
 import torch
 
 from theorybench.agents.api.drawing import Read
-from theorybench.agents.language.decoder import Decoder, DecoderWeights
+from theorybench.agents.language.decoding import decoder_of
+from theorybench.agents.language.decoding.decoder import DecoderWeights
 from theorybench.agents.language.packing import packed
 from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions, masked_softmax
 from theorybench.agents.language.pretraining import pretrained
@@ -50,7 +51,7 @@ class LanguageSoftmax(SoftmaxClass):
         super().__init__(setting, start)
         self.shape, self.vocabulary = shape, Vocabulary(setting)
         self.model = pretrained(setting, shape=shape, size=size, kind=start, copied=False) if model is None else model
-        self.decoder, self._config = Decoder.of(self.model), self.model.config.to_dict()
+        self.decoder, self._config = decoder_of(self.model), self.model.config.to_dict()
         self.unit = float(self.decoder.width)  # parameters are weights times it
 
     def encode(self, observations: np.ndarray) -> np.ndarray:
@@ -125,6 +126,6 @@ class LanguageSoftmax(SoftmaxClass):
         same = (words[:-1] == words[1:]) | (np.arange(words.shape[1]) >= ends[:-1, None])
         read = np.append(np.flatnonzero(~same.all(axis=1)), len(words) - 1)
         texts, tree, where = packed(words[read, : ends.max()], ends[read])
-        hidden, _ = self.decoder(weights, torch.from_numpy(texts), tree=tree)
+        hidden = self.decoder.learn(weights, torch.from_numpy(texts), tree)
         last = where[np.searchsorted(read, np.arange(len(words))), ends - 1][place]
         return hidden.flatten(0, 1), torch.from_numpy(last.reshape(seen.shape[:-1]))

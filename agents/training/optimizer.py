@@ -8,9 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch.optim.adam import adam
-from torch.optim.sgd import sgd
 
 from theorybench.agents.training.samples import Samples
+
+#: Adam's decays of its moments, and what keeps it from dividing by 0: torch's defaults.
+_BETAS, _EPSILON = (0.9, 0.999), 1e-8
+#: Share of the square of a norm below which no rounding makes a gradient longer than the norm.
+_SURELY = 0.99
 
 #: (parameters, samples) of one run -> tensor.
 Function = Callable[[torch.Tensor, Samples], torch.Tensor]
@@ -75,9 +79,9 @@ class Descent(ABC):
 
 
 class BatchedOptimizer(Descent):
-    """Descent by torch's own steps, all elementwise so that runs do not mix, on the gradients of autograd.
+    """Descent by the steps of torch's optimisers, elementwise so that runs do not mix, on the gradients of autograd.
 
-    The steps are the functions under `torch.optim`'s classes, whose bookkeeping takes as long as a step of a table.
+    The steps are written out: what torch checks before one takes as long as a step of a table. The bits are the same.
 
     Args:
         start: floating (R, ...).
@@ -100,11 +104,11 @@ class BatchedOptimizer(Descent):
     ) -> None:
         super().__init__(start, mapped=mapped, device=device)
         self._learning_rate, self._max_norm = learning_rate, max_norm
-        #: Adam's moments and count of steps; None for plain descent.
-        self._moments: list[torch.Tensor] | None = None
+        #: Adam's; None for plain descent.
+        self._moments: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._steps = 0
         if optimizer == "adam":
-            held = self.parameters.detach()
-            self._moments = [torch.zeros_like(held), torch.zeros_like(held), torch.zeros(())]
+            self._moments = torch.zeros_like(self.parameters), torch.zeros_like(self.parameters)
 
     def step(self, loss: Function, data: Samples, rate: float = 1.0, through: Lookup | None = None) -> None:
         """Take one step along the clipped gradient.
@@ -129,20 +133,34 @@ class BatchedOptimizer(Descent):
         with torch.no_grad():
             gradient = gradient.contiguous() if through is None else through.back(gradient)
             if self._max_norm < math.inf:
-                norms = torch.linalg.vector_norm(gradient.flatten(1), dim=1) + 1e-12
-                if gradient.device.type != "cpu" or not norms.numpy().max() <= self._max_norm:
-                    parts = torch.clamp(self._max_norm / norms, max=1.0)
-                    gradient.mul_(parts[(..., *(None,) * (gradient.ndim - 1))])
+                self._clip(gradient)
             self._move(gradient, rate * self._learning_rate)
 
+    def _clip(self, gradient: torch.Tensor) -> None:
+        """Clip the gradient of each run, in place."""
+        if gradient.device.type == "cpu":
+            every = gradient.numpy().ravel()
+            if every.dot(every) < _SURELY * self._max_norm**2:  # all runs together
+                return
+        norms = torch.linalg.vector_norm(gradient.flatten(1), dim=1) + 1e-12
+        gradient.mul_(torch.clamp(self._max_norm / norms, max=1.0)[(..., *(None,) * (gradient.ndim - 1))])
+
     def _move(self, gradient: torch.Tensor, rate: float) -> None:
-        common: Any = {"lr": rate, "weight_decay": 0.0, "maximize": False, "foreach": False}  # of one tensor
+        """Take a step: elementwise operations in the order in which torch's optimisers have them."""
         if self._moments is None:
-            sgd([self.parameters], [gradient], [None], momentum=0.0, dampening=0.0, nesterov=False, **common)
+            self.parameters.add_(gradient, alpha=-rate)
             return
-        mean, square, count = ([each] for each in self._moments)
-        # The many parameters of a language model, one run alone, are passed over once, not ten times: where runs lie
-        # side by side that would round differently at the end of an array.
-        alone = gradient.dtype == torch.float32
-        betas: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": False, "fused": alone}
-        adam([self.parameters], [gradient], mean, square, [], count, **betas, **common)
+        (mean, square), (first, second) = self._moments, _BETAS
+        self._steps += 1
+        if gradient.dtype == torch.float32:
+            # The many parameters of a language model, one run alone, are passed over once, not ten times: where runs
+            # lie side by side that would round differently at the end of an array.
+            count = [torch.tensor(self._steps - 1.0)]
+            betas: Any = {"lr": rate, "beta1": first, "beta2": second, "eps": _EPSILON, "weight_decay": 0.0}
+            plain: Any = {"maximize": False, "amsgrad": False, "foreach": False, "fused": True}
+            adam([self.parameters], [gradient], [mean], [square], [], count, **betas, **plain)
+            return
+        mean.lerp_(gradient, 1 - first)
+        square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        deviation = (square.sqrt() / (1 - second**self._steps) ** 0.5).add_(_EPSILON)
+        self.parameters.addcdiv_(mean, deviation, value=-(rate / (1 - first**self._steps)))

@@ -30,7 +30,7 @@ class Samples(NamedTuple):
 
     def of(self, run: int) -> "Samples":
         """Return those of one run, without the leading axis."""
-        return Samples(*[field.select(0, run) for field in self])
+        return Samples(*[field[run] for field in self])
 
     def joined(self, others: "Samples") -> "Samples":
         """Return the episodes of each run, then those of `others`; fields have the leading axis of runs.
@@ -75,11 +75,15 @@ class Samples(NamedTuple):
         return {"reward": self.rewards.mean(1), "length": self.taken.sum(2).mean(1), "log_ratio": ratio.mean(1)}
 
 
-def beside(values: torch.Tensor, runs: int) -> torch.Tensor:
+def beside(values: np.ndarray | torch.Tensor, runs: int) -> torch.Tensor:
     """Return values (R * N, ...) as (R, N, ...), those of a run's N episodes side by side in memory."""
-    if values.device.type != "cpu":
-        return values.unflatten(0, (runs, -1)).movedim(1, -1).contiguous().movedim(-1, 1)
-    each = values.numpy().reshape(runs, -1, *values.shape[1:])  # a third of the time for small batches
+    if isinstance(values, torch.Tensor):
+        if values.device.type != "cpu":
+            return values.unflatten(0, (runs, -1)).movedim(1, -1).contiguous().movedim(-1, 1)
+        values = values.numpy()
+    each = values.reshape(runs, -1, *values.shape[1:])  # a third of the time for small batches
+    if each.ndim <= 3:  # a swap takes less again than a move
+        return torch.from_numpy(np.ascontiguousarray(each.swapaxes(1, -1))).transpose(1, -1)
     return torch.from_numpy(np.ascontiguousarray(each.transpose(0, *range(2, each.ndim), 1))).movedim(-1, 1)
 
 

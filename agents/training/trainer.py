@@ -233,7 +233,7 @@ class Trainer:
         nothing, one = self._numbers
 
         def by_run(array: np.ndarray) -> torch.Tensor:
-            return beside(torch.from_numpy(array), self.runs).to(device)
+            return beside(array, self.runs).to(device)
 
         if episodes.action_mask.strides == (0, 0, 0):  # a view of one element
             every = torch.ones((), dtype=torch.bool, device=device)

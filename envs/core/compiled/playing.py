@@ -55,12 +55,6 @@ def known(fingerprint: str) -> Known:
     return Known()
 
 
-@functools.cache
-def possible() -> bool:
-    """Whether numba is installed."""
-    return has_numba()
-
-
 class ActingTable:
     """A table as compiled functions read it.
 
@@ -143,7 +137,7 @@ def program_of(batch: Any, view: View) -> Program | None:
         view: of the table.
     """
     setting, wanted = batch.setting, batch.compiles
-    if wanted is False or batch.device is not None or view.numbers is None or not possible():
+    if wanted is False or batch.device is not None or view.numbers is None or not has_numba():
         return None
     if batch.pairs or setting.has_action_mask:
         return None

@@ -88,6 +88,7 @@ class Program(NamedTuple):
         return _FUNCTIONS[self.source]
 
 
+@functools.cache
 def has_numba() -> bool:
     """Whether numba is installed; it is imported where a function is compiled."""
     return importlib.util.find_spec("numba") is not None

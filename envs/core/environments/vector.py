@@ -25,9 +25,9 @@ WAITED = ("cpu",)
 def _repeated(space: gym.Space[Any], count: int) -> gym.Space[Any]:
     """Return the space of `count` environments, whose bounds are held once: Gymnasium's own takes 8 bytes a number."""
     whole = batch_space(space, count)
-    for name, bound in vars(batch_space(space, 1)).items():
+    for name, bound in vars(whole).items():
         if isinstance(bound, np.ndarray):
-            setattr(whole, name, np.broadcast_to(bound, (count, *bound.shape[1:])))
+            setattr(whole, name, np.broadcast_to(bound[:1].copy(), bound.shape))
     return whole
 
 

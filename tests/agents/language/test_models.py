@@ -20,7 +20,8 @@ from theorybench.agents.language import (
     save,
     tokenizer,
 )
-from theorybench.agents.language.decoder import Decoder, common_words
+from theorybench.agents.language.decoding import decoder_of
+from theorybench.agents.language.decoding.cache import common_words
 from theorybench.agents.language.reader import AHEAD
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import load_module, lookup
@@ -232,7 +233,7 @@ def test_blanks_that_all_prompts_begin_with_are_read_once_and_change_nothing(sha
     words = torch.from_numpy(Vocabulary(setting).prompts(seen))
     assert common_words(words) >= blanks and common_words(words[:1]) == 0
     model = build(LAST_WRITE, shape=shape).train(False)
-    decoder, own = Decoder.of(model), dict(model.named_parameters())
+    decoder, own = decoder_of(model), dict(model.named_parameters())
     weights = decoder.weights(torch.nn.utils.parameters_to_vector(model.parameters()))
     used = [weight for name, weight in own.items() if name != "lm_head.weight"]
     direction = torch.linspace(-1, 1, decoder.width)

@@ -10,7 +10,9 @@ import theorybench as tb
 from theorybench.agents import make_agent, train
 from theorybench.agents.language import SHAPES, LanguagePolicy, build
 from theorybench.agents.language import softmax as module
-from theorybench.agents.language.decoder import Cache, Decoder
+from theorybench.agents.language.decoding import decoder_of
+from theorybench.agents.language.decoding.cache import Cache
+from theorybench.agents.language.packing import packed
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.sizes import SHAPES as NAMES
 from theorybench.envs.core.registry import load_module, lookup
@@ -39,15 +41,17 @@ def test_the_shapes_have_the_names_that_agents_know():
 
 
 @shapes
-def test_the_decoder_computes_what_transformers_computes(shape):
+@pytest.mark.parametrize("learns", [False, True])
+def test_the_decoder_computes_what_transformers_computes(shape, learns):
     model = build(TREE, shape=shape, size=(24, 2, 3))
-    decoder, words = Decoder.of(model), words_of(model)
+    decoder, words = decoder_of(model), words_of(model)
     flat = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
     for _ in range(2):
         flat = (flat + 0.1 * torch.randn(flat.shape, generator=torch.Generator().manual_seed(1))).requires_grad_()
         torch.nn.utils.vector_to_parameters(flat.detach().clone(), model.parameters())
         theirs = model.base_model(words, use_cache=False).last_hidden_state[..., : decoder.width]
-        ours, _ = decoder(decoder.weights(flat), words)
+        weights = decoder.weights(flat)
+        ours = decoder.learn(weights, words) if learns else decoder(weights, words)[0]
         torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4)
         model.zero_grad()
         theirs.sin().sum().backward()
@@ -60,9 +64,27 @@ def test_the_decoder_computes_what_transformers_computes(shape):
 
 
 @shapes
+@pytest.mark.parametrize("words", [6, 66])
+def test_a_derivative_of_its_own_is_autograds(shape, words):
+    """Of rows that hold several texts, and of rows that are too long for it."""
+    model = build("TheoryBench/LastWrite-v0", shape=shape, size=(24, 2, 3))
+    decoder, drawn = decoder_of(model), np.random.default_rng(0)
+    texts = np.unique(drawn.integers(1, 3, size=(12, words)), axis=0)
+    read, tree, _ = packed(texts, np.full(len(texts), words))
+    assert (tree is not None) == (words == 6)
+    flat, found = torch.nn.utils.parameters_to_vector(model.parameters()).detach().requires_grad_(), []
+    for own in (True, False):
+        weights, rows = decoder.weights(flat), torch.from_numpy(read)
+        hidden = decoder.learn(weights, rows, tree) if own else decoder(weights, rows, tree=tree)[0]
+        found.append((hidden.detach(), *torch.autograd.grad(hidden.sin().sum(), flat)))
+    for ours, autograds in zip(*found, strict=True):
+        torch.testing.assert_close(ours, autograds, rtol=1e-3, atol=1e-5 * float(autograds.abs().max()))
+
+
+@shapes
 def test_a_cache_of_which_rows_are_chosen_changes_nothing(shape):
     model = build(TREE, shape=shape, size=(24, 2, 3))
-    decoder, words = Decoder.of(model), words_of(model)
+    decoder, words = decoder_of(model), words_of(model)
     weights = decoder.weights(torch.nn.utils.parameters_to_vector(model.parameters()).detach())
     whole, _ = decoder(weights, words)
     cache, rows = decoder.cache(len(words), 8), torch.tensor([3, 0, 0, 4])  # it grows
@@ -115,11 +137,9 @@ def test_each_beginning_is_read_once(untrained, monkeypatch):
     setting = lookup(TREE).make_setting({})
     softmax, observations = PolicyOptions(policy="llama").build(setting), np.repeat(seen(TREE), 2, axis=0)
     encoded, words = torch.from_numpy(softmax.encode(observations)), []
-    read = type(softmax.decoder).__call__
+    read = softmax.decoder.learn
     monkeypatch.setattr(
-        type(softmax.decoder),
-        "__call__",
-        lambda self, weights, rows, tree: (words.append(rows.numel()), read(self, weights, rows, tree=tree))[1],
+        softmax.decoder, "learn", lambda weights, rows, tree: (words.append(rows.numel()), read(weights, rows, tree))[1]
     )
     softmax.logits(torch.from_numpy(softmax.start(0)), encoded)
     vocabulary = softmax.vocabulary
