@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
@@ -16,21 +17,34 @@ from theorybench.envs.core.compiled.fused.values import ROWS
 
 #: Longer rows are sorted one by one: networks for them would take long to compile.
 NETWORK = 64
-_BYTES = 64  # of a vector
+#: Bytes of a vector. Twice what a register holds would need twice as many registers, most of which are memory then.
+_BYTES = 64 if get_host_cpu_features().get("avx512f") else 32
 
 
 def network(width: int) -> Iterator[tuple[int, int]]:
-    """Yield the comparisons of Batcher's odd-even merge sort: each puts the smaller of two elements first."""
-    part = 1
-    while part < width:
-        step = part
-        while step:
-            for start in range(step % part, width - step, 2 * step):
-                for first in range(start, start + min(step, width - start - step)):
-                    if first // (2 * part) == (first + step) // (2 * part):
-                        yield first, first + step
-            step //= 2
-        part *= 2
+    """Yield the comparisons of Batcher's odd-even merge sort: each puts the smaller of two elements first.
+
+    Halves are sorted to the end, one after the other, before they are merged: what is compared next is at hand in
+    registers, of which there are fewer than elements.
+    """
+    return ((i, j) for i, j in _sorted(0, 1 << max(width - 1, 0).bit_length()) if j < width)  # others are larger
+
+
+def _sorted(first: int, size: int) -> Iterator[tuple[int, int]]:
+    if size > 1:
+        for part in (first, first + size // 2):
+            yield from _sorted(part, size // 2)
+        yield from _merged(first, size, 1)
+
+
+def _merged(first: int, size: int, step: int) -> Iterator[tuple[int, int]]:
+    """Yield the comparisons that merge two sorted halves, of every `step`-th element alone."""
+    if 2 * step < size:
+        for part in (first, first + step):
+            yield from _merged(part, size, 2 * step)
+        yield from ((i, i + step) for i in range(first + step, first + size - step, 2 * step))
+    else:
+        yield first, first + step
 
 
 def network_for(width: int, first: int, last: int) -> list[tuple[int, int, bool, bool]]:
