@@ -18,7 +18,7 @@ _HEAD = '''"""One step of many environments, written by theorybench.envs.core.co
 import numpy as np
 from numba import njit
 from theorybench.envs.core.compiled.fused.lanes import larger, real, smaller
-{imported}from theorybench.envs.core.compiled.fused.memory import allow, begin, copy_row, finish
+{imported}from theorybench.envs.core.compiled.fused.memory import allow, begin, copy_row, copy_rows, finish
 from theorybench.envs.core.compiled.fused.memory import place, scratch, store_word
 from theorybench.envs.core.compiled.fused.sorting import sort_beside
 
@@ -149,7 +149,7 @@ class _StepSource:
             if whole is not None:
                 size = self.widths["observations"]
                 rows = f"first * {size}, {whole}, first * {size}, (last - first) * {size}"
-                writer.line(f"copy_row(observations, {rows})")
+                writer.line(f"copy_rows(observations, {rows})")
             if self.acting:
                 writer.line("any_ended += count")
             else:
@@ -183,7 +183,7 @@ class _StepSource:
             for name, width in self.widths.items():
                 at, moved = f"since * {width}", f"(last - since) * {width}"
                 filled = name == "masks" and every
-                copied = f"copy_row(final_{name}, {at}, {name}, {at}, {moved})"
+                copied = f"copy_rows(final_{name}, {at}, {name}, {at}, {moved})"
                 writer.line(f"allow(final_{name}, {at}, {moved})" if filled else copied)
         with self._staged(traced.beginning, "count", "over[k]"):
             shown = self._begin()
