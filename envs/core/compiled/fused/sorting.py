@@ -67,12 +67,29 @@ def sort_beside(a, width, first, last, start, stride, count):  # type: ignore[no
     rows.sort(axis=0)
 
 
+def order_beside(a, width, first, last, start, stride, count, bits):  # type: ignore[no-untyped-def]
+    """Sort rows of int32 as `sort_beside` does, and keep only the lowest bits of elements first..last - 1.
+
+    Returns:
+        Whether the order of any of them was decided by these bits.
+    """
+    rows = a[start : start + width * stride].reshape(width, stride)[:, :count]
+    rows.sort(axis=0)
+    near = rows[max(first - 1, 0) : last + 1] >> bits
+    rows[first:last] &= (1 << bits) - 1
+    return bool((near[1:] == near[:-1]).any())
+
+
 @overload(sort_beside, prefer_literal=True)
 def _sort_beside(a, width, first, last, start, stride, count):  # type: ignore[no-untyped-def]
     known = [each.literal_value for each in (width, first, last) if isinstance(each, types.IntegerLiteral)]
     if len(known) == 3 and known[0] <= NETWORK:
         sort = _sorting(*known)
-        return lambda a, width, first, last, start, stride, count: sort(a, start, stride, count)
+
+        def together(a, width, first, last, start, stride, count):  # type: ignore[no-untyped-def]
+            sort(a, start, stride, count)
+
+        return together
 
     def one_by_one(a, width, first, last, start, stride, count):  # type: ignore[no-untyped-def]
         for k in range(start, start + count):
@@ -91,9 +108,19 @@ def _sort_beside(a, width, first, last, start, stride, count):  # type: ignore[n
     return one_by_one
 
 
+@overload(order_beside, prefer_literal=True)
+def _order_beside(a, width, first, last, start, stride, count, bits):  # type: ignore[no-untyped-def]
+    known = [each.literal_value for each in (width, first, last, bits) if isinstance(each, types.IntegerLiteral)]
+    if len(known) < 4:
+        return None
+    sort = _sorting(*known)
+    return lambda a, width, first, last, start, stride, count, bits: sort(a, start, stride, count)
+
+
 @functools.cache
-def _sorting(width: int, first: int, last: int) -> Any:
-    """Make the function that sorts rows of a width."""
+def _sorting(width: int, first: int, last: int, bits: int = 0) -> Any:
+    """Make the function that sorts rows of a width, see `sort_beside`; with bits see `order_beside`."""
+    low, high = (max(first - 1, 0), min(last + 1, width)) if bits else (first, last)
 
     @intrinsic
     def sort(typing, array, start, stride, count):  # type: ignore[no-untyped-def]
@@ -102,28 +129,45 @@ def _sorting(width: int, first: int, last: int) -> Any:
             data = context.make_array(signature.args[0])(context, builder, whole).data
             kind, index = context.get_data_type(array.dtype), start.type
             rows = min(ROWS, _BYTES * 8 // kind.width)
-            vector = ir.VectorType(kind, rows)
+            vector, truths = ir.VectorType(kind, rows), ir.VectorType(ir.IntType(1), rows)
             smaller, larger = (
                 cgutils.get_or_insert_function(
                     builder.module, ir.FunctionType(vector, [vector] * 2), f"llvm.{name}.v{rows}i{kind.width}"
                 )
                 for name in ("smin", "smax")
             )
-            ends = start, builder.add(start, count), index(rows)
-            with cgutils.for_range_slice(builder, *ends, intp=index) as (row, _):
+            stop, tied = builder.add(start, count), cgutils.alloca_once_value(builder, ir.Constant(truths, None))
+            with cgutils.for_range_slice(builder, start, stop, index(rows), intp=index) as (row, _):
                 places = [builder.add(row, builder.mul(stride, index(e))) for e in range(width)]
                 pointers = [builder.bitcast(builder.gep(data, [at]), vector.as_pointer()) for at in places]
                 held = [builder.load(pointer, align=kind.width // 8) for pointer in pointers]
-                for i, j, small, large in network_for(width, first, last):
+                for i, j, small, large in network_for(width, low, high):
                     pair = held[i], held[j]
                     if small:
                         held[i] = builder.call(smaller, pair)
                     if large:
                         held[j] = builder.call(larger, pair)
+                if bits:
+                    most = ir.Constant(vector, [(1 << bits) - 1] * rows)
+                    same = ir.Constant(truths, None)
+                    for at in range(low, high - 1):
+                        apart = builder.xor(held[at], held[at + 1])
+                        same = builder.or_(same, builder.icmp_unsigned("<=", apart, most))
+                    left = _filled(builder, ir.VectorType(index, rows), builder.sub(stop, row))
+                    there = builder.icmp_signed("<", ir.Constant(left.type, list(range(rows))), left)
+                    builder.store(builder.or_(builder.load(tied), builder.and_(same, there)), tied)
+                    held = [builder.and_(each, most) for each in held]
                 for at in range(first, last):
                     builder.store(held[at], pointers[at], align=kind.width // 8)
-            return context.get_dummy_value()
+            found = builder.bitcast(builder.load(tied), ir.IntType(rows))
+            return builder.icmp_unsigned("!=", found, found.type(0))
 
-        return types.void(array, *[types.intp] * 3), generate
+        return types.boolean(array, *[types.intp] * 3), generate
 
     return sort
+
+
+def _filled(builder: Any, kind: ir.VectorType, value: Any) -> Any:
+    """Return a vector of one number."""
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None))

@@ -20,7 +20,7 @@ from numba import njit
 from theorybench.envs.core.compiled.fused.lanes import larger, real, smaller
 {imported}from theorybench.envs.core.compiled.fused.memory import allow, begin, copy_row, copy_rows, finish
 from theorybench.envs.core.compiled.fused.memory import place, scratch, store_word
-from theorybench.envs.core.compiled.fused.sorting import sort_beside
+from theorybench.envs.core.compiled.fused.sorting import order_beside, sort_beside
 
 
 @njit
