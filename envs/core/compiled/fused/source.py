@@ -236,6 +236,8 @@ class _StepSource:
             if each.args and writer.placed(each) is None:
                 if each.size == 1 and each.op not in ("reshape", "spread"):
                     numbers[each.serial] = each
+                elif each.op not in _JOINED and writer.kept(each):  # else it would be worked out for each element
+                    self._keep_beside(each, count, head)
                 else:
                     left += each.args
         if numbers:
