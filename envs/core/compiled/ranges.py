@@ -1,7 +1,7 @@
 """Between which numbers the elements of nodes lie: what is proven to be within bounds needs no check."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,17 @@ from theorybench.envs.core.compiled.graph import Graph, Node
 #: The bounds of what is no integer, or may be any.
 UNKNOWN = (-(2**200), 2**200)
 Range = tuple[Any, Any]  # of integers, or of floats
+
+#: Operations whose elements are those of their first argument.
+MOVING = ("reshape", "slice", "gather", "along", "spread", "sort")
+
+
+class PutBelow(NamedTuple):
+    """Integers whose lowest bits are another number."""
+
+    upper: Node  # where the other bits come from
+    lower: Node  # the number, from 0 to less than 2^bits
+    bits: int
 
 
 def bounds(dtype: np.dtype) -> tuple[int, int]:
@@ -103,7 +114,7 @@ class Ranges:
             return 0, args[0].size
         if node.dtype.kind == "b" or op in ("scalar", "row", "call", "view"):
             return low, high
-        if op in ("reshape", "slice", "gather", "along", "spread", "sort"):
+        if op in MOVING:
             return self.of(args[0])
         if op in ("concat", "put", "branch"):
             each = [self.of(arg) for arg in (args if op == "concat" else args[:2] if op == "put" else args[1:])]
@@ -118,8 +129,34 @@ class Ranges:
         if node.dtype.kind == "f" and op not in ("add", "sub", "mul", "where", "clip"):
             return UNKNOWN
         values = [self.of(arg) for arg in args]
+        if op == "and" and args[1].op == "const":
+            values[0] = self._lowest(args[0], args[1].attr) or values[0]
         unknown = any(value == UNKNOWN for value in (values[1:] if op == "where" else values))
         return UNKNOWN if unknown else reach(op, values, low, high)
+
+    def _lowest(self, node: Node, mask: int) -> Range | None:
+        """Return the bounds of what a number's lowest bits, those of a mask, were taken from; None if it is unknown."""
+        while node.op in MOVING:
+            node = node.args[0]
+        put = self.put_below(node)
+        return self.of(put.lower) if put and 0 <= mask < 1 << put.bits else None
+
+    def narrow(self, node: Node) -> bool:
+        """Return whether int64 can be held in 32 bits, of which a vector reads twice as many."""
+        low, high = self.of(node)
+        return node.dtype == np.int64 and low >= -(2**31) and high < 2**31
+
+    def put_below(self, node: Node) -> PutBelow | None:
+        """Return what the bits of integers are made of, where the lowest are those of another number, else None."""
+        if node.op not in ("or", "add") or node.dtype != np.int64:
+            return None
+        for kept, lower in (node.args, node.args[::-1]):
+            low, high = self.of(lower)
+            if kept.op == "and" and kept.args[1].op == "const" and low >= 0:
+                bits = (~kept.args[1].attr).bit_length()
+                if kept.args[1].attr == -1 << bits and high < 1 << bits:
+                    return PutBelow(kept.args[0], lower, bits)
+        return None
 
     def _of_table(self, table: np.ndarray) -> Range:
         if not table.size or not np.isfinite(table).all():

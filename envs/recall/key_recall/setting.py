@@ -188,20 +188,25 @@ class KeyRecall(RecallSetting):
         """Write pairs and a question.
 
         Keys are put in the order of hashes whose lowest bits are their numbers, so that no two are equal, and the first
-        ones are taken.
+        n are for the places of pairs. No prompt is longer than those that training may see: nothing is drawn for places
+        in front of these.
         """
-        xp, tables = rng.xp, self.on(rng.keys)
-        hashes = mix(rng.keys[:, None] + tables.draws)
-        order = xp.sort((hashes[:, : self.num_keys] & ~_LOW) | tables.keys, axis=1)
-        keys = order[:, : self.n] & _LOW
-        values = ((hashes[:, self.num_keys : -1] & _HALF) * self.V) >> 32
-        unused = self.n - lengths
-        asked = (unused + (((hashes[:, -1] & _HALF) * lengths) >> 32))[:, None]
-        rows = xp.where(tables.places >= unused[:, None], keys * self.V + values + 1, 0)
-        pairs = xp.take(tables.pairs, xp.reshape(rows, (rows.shape[0] * self.n,)), axis=0)
-        shown = xp.reshape(pairs, (rows.shape[0], self.n * (self.k + 1)))
+        xp, tables, most = rng.xp, self.on(rng.keys), self.longest_trained
+        ahead = self.n - most
+        hashes = mix(rng.keys[:, None] + tables.draws[: self.num_keys])
+        order = xp.sort((hashes & ~_LOW) | tables.keys, axis=1)
+        keys = order[:, ahead : self.n] & _LOW
+        drawn = mix(rng.keys[:, None] + tables.draws[self.num_keys + ahead :]) & _HALF
+        values = (drawn[:, :-1] * self.V) >> 32
+        unused = most - lengths
+        asked = (unused + ((drawn[:, -1] * lengths) >> 32))[:, None]
+        rows = xp.where(tables.places[:most] >= unused[:, None], keys * self.V + values + 1, 0)
+        pairs = xp.take(tables.pairs, xp.reshape(rows, (rows.shape[0] * most,)), axis=0)
+        shown = xp.reshape(pairs, (rows.shape[0], most * (self.k + 1)))
+        device = getattr(shown, "device", None)
+        empty = xp.zeros((rows.shape[0], ahead * (self.k + 1)), dtype=shown.dtype, device=device)
         question = xp.take(tables.words, xp.take_along_axis(keys, asked, axis=1)[:, 0], axis=0)
-        return xp.concat([shown, question], axis=1), xp.take_along_axis(values, asked, axis=1)
+        return xp.concat([empty, shown, question], axis=1), xp.take_along_axis(values, asked, axis=1)
 
     # Reading prompts.
 

@@ -18,9 +18,9 @@ _HEAD = '''"""One step of many environments, written by theorybench.envs.core.co
 import numpy as np
 from numba import njit
 from theorybench.envs.core.compiled.fused.lanes import larger, real, smaller
-{imported}from theorybench.envs.core.compiled.fused.memory import allow, begin, copy_row, finish
+{imported}from theorybench.envs.core.compiled.fused.memory import allow, begin, copy_row, copy_rows, finish
 from theorybench.envs.core.compiled.fused.memory import place, scratch, store_word
-from theorybench.envs.core.compiled.fused.sorting import sort_beside
+from theorybench.envs.core.compiled.fused.sorting import order_beside, sort_beside
 
 
 @njit
@@ -149,7 +149,7 @@ class _StepSource:
             if whole is not None:
                 size = self.widths["observations"]
                 rows = f"first * {size}, {whole}, first * {size}, (last - first) * {size}"
-                writer.line(f"copy_row(observations, {rows})")
+                writer.line(f"copy_rows(observations, {rows})")
             if self.acting:
                 writer.line("any_ended += count")
             else:
@@ -183,7 +183,7 @@ class _StepSource:
             for name, width in self.widths.items():
                 at, moved = f"since * {width}", f"(last - since) * {width}"
                 filled = name == "masks" and every
-                copied = f"copy_row(final_{name}, {at}, {name}, {at}, {moved})"
+                copied = f"copy_rows(final_{name}, {at}, {name}, {at}, {moved})"
                 writer.line(f"allow(final_{name}, {at}, {moved})" if filled else copied)
         with self._staged(traced.beginning, "count", "over[k]"):
             shown = self._begin()
@@ -236,6 +236,8 @@ class _StepSource:
             if each.args and writer.placed(each) is None:
                 if each.size == 1 and each.op not in ("reshape", "spread"):
                     numbers[each.serial] = each
+                elif each.op not in _JOINED and writer.kept(each):  # else it would be worked out for each element
+                    self._keep_beside(each, count, head)
                 else:
                     left += each.args
         if numbers:

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,9 @@ from theorybench.envs.core.compiled.fused.values import (
 )
 from theorybench.envs.core.compiled.graph import Node, Untraceable
 from theorybench.envs.core.compiled.ranges import Ranges
+
+#: Writes what is stored of the element at some indices.
+Form = Callable[[tuple[Value, ...]], str]
 
 
 class Statements(ABC):
@@ -107,7 +110,8 @@ class Statements(ABC):
 
     def _load(self, node: Node, place: StoredAt, indices: tuple[Value, ...]) -> Value:
         linear = self._linear(node.shape, indices)
-        return self.assign(self._text(place, linear), linear)
+        text = self._text(place, linear)
+        return self.assign(f"np.int64({text})" if place.narrow else text, linear)
 
     def _text(self, place: StoredAt, linear: Value) -> str:
         return f"{place.name}[np.uint64({self._at(place, linear)})]"
@@ -133,12 +137,12 @@ class Statements(ABC):
             return known
         size, staged = max(node.size, 1), self.staging is not None
         if node.op == "sort":
-            place = self._memory(node, size * ROWS, False, environment="0", stride=str(ROWS))
+            place = self._memory(node.dtype, size * ROWS, False, environment="0", stride=str(ROWS))
         else:
             place = (
-                self._memory(node, size, staged, row=size, environment="k")
+                self._memory(node.dtype, size, staged, row=size, environment="k")
                 if staged
-                else self._memory(node, size, False)
+                else self._memory(node.dtype, size, False)
             )
         with self.at(self._floor):
             if node.op == "sort":
@@ -160,7 +164,7 @@ class Statements(ABC):
             count: of the environments.
             head: what says which environment number k is.
         """
-        place = self._memory(node, node.size, True, environment="k", stride="block")
+        place = self._beside(node, narrow=node.op != "sort" and self.ranges.narrow(node))
         self._keeping.add(node.serial)
         self._store_beside(node.args[0] if node.op == "sort" else node, place, (), count, head)
         self._keeping.discard(node.serial)
@@ -168,21 +172,29 @@ class Statements(ABC):
             self._sort_rows(node, place, count)
         self.place(node, place)
 
-    def _store_beside(self, node: Node, place: StoredAt, at: tuple[Value, ...], count: str, head: str) -> None:
+    def _store_beside(
+        self, node: Node, place: StoredAt, at: tuple[Value, ...], count: str, head: str, form: Form | None = None
+    ) -> None:
+        """Write an array of many environments into a place, in some form, from where an index begins with `at`."""
         if len(at) == len(node.shape):
             with self.block(f"for k in range({count}):"):
                 self.line(head)
-                value = self.element(node, at)
-                self.line(f"{self._text(place, self._linear(node.shape, at))} = {value.text}")
+                value = form(at) if form else self.element(node, at).text
+                self.line(f"{self._text(place, self._linear(node.shape, at))} = {value}")
             return
         name = self.name("j")
         with self.block(f"for {name} in range({node.shape[len(at)]}):", loop=True) as depth:
-            self._store_beside(node, place, (*at, Value(name, depth)), count, head)
+            self._store_beside(node, place, (*at, Value(name, depth)), count, head, form)
 
-    def _memory(self, node: Node, size: int, staged: bool, **options: Any) -> StoredAt:
+    def _beside(self, node: Node, narrow: bool) -> StoredAt:
+        """Return memory for an array of many environments, each element of all of them side by side."""
+        dtype = np.dtype(np.int32) if narrow else node.dtype
+        return self._memory(dtype, node.size, True, environment="k", stride="block", narrow=narrow)
+
+    def _memory(self, dtype: np.dtype, size: int, staged: bool, **options: Any) -> StoredAt:
         """Return memory of this function for an array."""
         name = self.name("kept")
-        self.scratch.append(Scratch(name, size, node.dtype, staged))
+        self.scratch.append(Scratch(name, size, dtype, staged))
         return StoredAt(name, **{"row": 0, **options})
 
     def _sort_rows(self, node: Node, place: StoredAt, count: str) -> None:
@@ -262,7 +274,7 @@ class Statements(ABC):
     def run(self, node: Node) -> tuple[StoredAt, Value] | None:
         """Return where the elements of a node follow each other in memory, and the place of the first; or None."""
         place = self._known((id(node), "place"))
-        if isinstance(place, StoredAt) and not place.stride:
+        if isinstance(place, StoredAt) and not (place.stride or place.narrow):
             return place, number(0)
         if place is not None:
             return None

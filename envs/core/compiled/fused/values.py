@@ -32,6 +32,7 @@ class StoredAt(NamedTuple):
     offset: int = 0
     environment: str = "i"  # the number of the row
     stride: str = ""  # how far apart the elements of one environment stand, those of others being between; "" for 1
+    narrow: bool = False  # whether int64 are held in 32 bits
 
 
 class Scratch(NamedTuple):

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from theorybench.envs.core.compiled.fused.statements import Statements
+from theorybench.envs.core.compiled.fused.orders import Orders
 from theorybench.envs.core.compiled.fused.values import KEPT, UNROLLED, WRITTEN, StoredAt, Value, number
 from theorybench.envs.core.compiled.graph import SIGNS, Graph, Node, Untraceable, narrowed, written_scalar
 from theorybench.envs.core.compiled.ranges import Ranges
@@ -13,7 +13,7 @@ from theorybench.envs.core.compiled.ranges import Ranges
 LISTED = 64
 
 
-class Writer(Statements):
+class Writer(Orders):
     """Writes a function body from a graph.
 
     Args:
@@ -22,7 +22,7 @@ class Writer(Statements):
     """
 
     def __init__(self, graph: Graph, roots: list[Node]) -> None:
-        super().__init__(Ranges(graph))
+        super().__init__(Ranges(graph), roots)
         self.graph = graph
         self._shared, self._work, self._wanted = _read(roots)
 

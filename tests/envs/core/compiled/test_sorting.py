@@ -5,7 +5,7 @@ import pytest
 
 numba = pytest.importorskip("numba")
 
-from theorybench.envs.core.compiled.fused.sorting import NETWORK, network, network_for, sort_beside  # noqa: E402
+from theorybench.envs.core.compiled.fused.sorting import NETWORK, network, network_for, order_beside, sort_beside  # noqa: E402
 from theorybench.envs.core.compiled.fused.values import ROWS  # noqa: E402
 
 
@@ -41,6 +41,28 @@ def test_rows_that_stand_side_by_side_are_sorted_and_nothing_else(width, first, 
             function(written, count)
             assert np.array_equal(written[3:-5].reshape(width, stride)[first:last, :count], expected)
             assert written[:3].tolist() + written[-5:].tolist() == ends
+
+
+@pytest.mark.parametrize("width, first, last", [(1, 0, 1), (5, 0, 5), (16, 3, 9), (36, 0, 16)])
+def test_rows_are_put_in_order_and_ties_of_what_is_asked_for_are_told(width, first, last):
+    stride, bits, place = 2 * ROWS, 6, np.arange(width, dtype=np.int32)[:, None]
+
+    def python(array, count):
+        return order_beside(array, width, first, last, 0, stride, count, bits)
+
+    compiled, told = numba.njit(python), []
+    for high in (20, 200, 2**25):
+        for count in (0, 1, 7, 16, 19):
+            drawn = np.random.default_rng(count).integers(-high, high, size=(width, stride)).astype(np.int32)
+            array = (drawn << bits | place).reshape(-1)
+            ordered = np.sort(array.reshape(width, stride)[:, :count], axis=0)
+            inside = ordered[max(first - 1, 0) : last + 1] >> bits
+            for function in (python, compiled):
+                written = array.copy()
+                told.append(function(written, count))
+                assert told[-1] == (inside[1:] == inside[:-1]).any()
+                assert np.array_equal(written.reshape(width, stride)[first:last, :count], ordered[first:last] & 63)
+    assert set(told) == ({False, True} if width > 1 else {False})
 
 
 def test_networks_are_as_short_as_batchers_and_shorter_where_less_is_asked_for():
