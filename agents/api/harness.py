@@ -10,10 +10,10 @@ import gymnasium as gym
 
 from theorybench.agents.api.agent import can_batch_seeds, learns, mismatch
 from theorybench.agents.api.budget import Budget, attach
+from theorybench.agents.api.memory import keep_memory
 from theorybench.agents.api.presets import configured
 from theorybench.envs.core.environments.sealed import opened
 from theorybench.envs.core.errors import AgentError, BudgetExhausted, PolicyError
-from theorybench.envs.core.memory import keep_memory
 from theorybench.envs.core.registry import lookup
 
 #: Fractions of the budget at which a logged policy is scored.

@@ -9,7 +9,7 @@ import pytest
 SCRIPT = """
 import resource
 import numpy as np
-from theorybench.envs.core.memory import keep_memory
+from theorybench.agents.api.memory import keep_memory
 keep_memory()
 keep_memory()
 np.ones(2**21)  # 16 MB
