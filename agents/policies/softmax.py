@@ -147,11 +147,13 @@ class RowSoftmax(SoftmaxClass):
     def table(self, parameters: Any) -> Any:
         """Return the logits of all rows: parameters of one run -> (rows, num_actions)."""
 
+    @abstractmethod
     def tables(self, parameters: torch.Tensor) -> torch.Tensor:
-        """Return those of runs, (R, rows, num_actions)."""
-        if len(parameters) == 1:
-            return self.table(parameters[0])[None]
-        return torch.func.vmap(self.table)(parameters)  # type: ignore[no-any-return]
+        """Return those of runs, (R, rows, num_actions), each with the bits of `table`."""
+
+    @abstractmethod
+    def back(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient at the parameters of runs, (R, ...), of one at their tables, (R, rows, num_actions)."""
 
     def starts(self, keys: np.ndarray) -> np.ndarray:
         """Return where all runs begin: nothing is random."""
@@ -235,6 +237,14 @@ class TabularSoftmax(RowSoftmax):
         """Return the parameters themselves."""
         return parameters
 
+    def tables(self, parameters: torch.Tensor) -> torch.Tensor:
+        """Return the parameters themselves."""
+        return parameters
+
+    def back(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient itself."""
+        return gradient
+
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Softmax of every row, of legal actions alone where the setting says which are."""
         return self.snapshots(parameters[None])[0]
@@ -263,6 +273,7 @@ class LinearSoftmax(RowSoftmax):
         self.view = View.of(setting, "prompt")
         self.features = setting.features(self.view.observations(setting.observation_dtype))
         self._features = torch.as_tensor(self.features)
+        self._flat = self._features.flatten(0, 1)  # (rows * num_actions, d)
 
     def start(self, key: int) -> np.ndarray:
         """Return the theta that fits the initial policy."""
@@ -303,6 +314,17 @@ class LinearSoftmax(RowSoftmax):
     def table(self, parameters: Any) -> Any:
         """Scores of the rows' features."""
         return self._features @ parameters
+
+    def tables(self, parameters: torch.Tensor) -> torch.Tensor:
+        """Return those of runs by one product each: one of all runs would round otherwise than that of a run alone."""
+        if len(parameters) == 1:
+            return self.table(parameters[0])[None]
+        scores = torch.bmm(parameters[:, None], self._flat.t().expand(len(parameters), -1, -1))
+        return scores.reshape(-1, *self._features.shape[:2])
+
+    def back(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the sums of features, weighted by the gradient."""
+        return gradient.flatten(1) @ self._flat
 
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Return the policy with these theta."""

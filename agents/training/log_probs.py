@@ -56,45 +56,43 @@ def by_step(softmax: SoftmaxClass, parameters: torch.Tensor, data: Samples) -> t
 
 def lookup(softmax: SoftmaxClass, data: Samples) -> "RowLogs | StepLogs | None":
     """Return `log_probs` of all runs at once with a derivative of its own, a `Lookup`, or None where there is none."""
-    if not isinstance(softmax, TabularSoftmax):
-        return None
     if few_rows(softmax, data.taken):
-        return RowLogs(data)
-    if _passes(softmax, data.actions, data.taken):
+        return RowLogs(softmax, data)
+    if isinstance(softmax, TabularSoftmax) and _passes(softmax, data.actions, data.taken):
         return StepLogs(data, softmax.view.rows, softmax.setting.num_actions)
     return None
 
 
 class RowLogs:
-    """`by_row` of tables.
+    """`by_row` of all runs.
 
     Args:
+        softmax: the policy class.
         data: with a leading axis of runs.
     """
 
-    def __init__(self, data: Samples) -> None:
-        self._data = data
+    def __init__(self, softmax: RowSoftmax, data: Samples) -> None:
+        actions, pair = softmax.setting.num_actions, data.actions.ndim > data.taken.ndim
+        first = data.encoded * actions
+        if len(first) > 1:
+            first = first + softmax.view.rows * actions * torch.arange(len(first))[:, None, None]
+        self._softmax, self._taken = softmax, data.taken[..., None] if pair else data.taken
+        # Where each step's action is in the tables, as steps lie in memory.
+        places = ((first[..., None] if pair else first) + data.actions).movedim(1, -1)
+        self._shape, self._places = places.shape, places.numpy().ravel()
 
     def read(self, parameters: torch.Tensor) -> torch.Tensor:
-        """Return the log-probabilities of all runs, (R, N, T) or (R, N, T, 2), at their tables (R, rows, A)."""
-        data, (runs, rows, actions) = self._data, parameters.shape
-        self._logs = torch.log_softmax(parameters, dim=-1)
-        first = data.encoded * actions
-        if runs > 1:
-            first = first + rows * actions * torch.arange(runs)[:, None, None]
-        pair = data.actions.ndim > first.ndim
-        self._taken = data.taken[..., None] if pair else data.taken
-        places = ((first[..., None] if pair else first) + data.actions).movedim(1, -1)  # as they lie in memory
-        self._places = places.numpy().ravel()
-        logs = self._logs.numpy().ravel().take(self._places).reshape(places.shape)
+        """Return the log-probabilities of all runs, (R, N, T) or (R, N, T, 2), at their parameters (R, ...)."""
+        self._logs = torch.log_softmax(self._softmax.tables(parameters), dim=-1)
+        logs = self._logs.numpy().ravel().take(self._places).reshape(self._shape)
         return self._kept(torch.from_numpy(logs).movedim(-1, 1))
 
     def back(self, gradient: torch.Tensor) -> torch.Tensor:
-        """Return the gradient at the tables."""
+        """Return the gradient at the parameters: what steps add to a row is added in their order."""
         steps = self._kept(gradient).movedim(1, -1).numpy().ravel()
         cells = np.bincount(self._places, steps, self._logs.numel())
         rows = torch.from_numpy(cells).reshape(self._logs.shape)
-        return torch.ops.aten._log_softmax_backward_data(rows, self._logs, -1, rows.dtype)  # type: ignore[no-any-return]
+        return self._softmax.back(torch.ops.aten._log_softmax_backward_data(rows, self._logs, -1, rows.dtype))
 
     def _kept(self, values: torch.Tensor) -> torch.Tensor:
         return values if constant(self._taken) else values * self._taken

@@ -26,7 +26,7 @@ from theorybench.agents.training.critic import Critic
 from theorybench.agents.training.known_rows import FixedPolicies
 from theorybench.agents.training.log_probs import log_probs, lookup
 from theorybench.agents.training.mezo import Mezo
-from theorybench.agents.training.optimizer import BatchedOptimizer, Descent
+from theorybench.agents.training.optimizer import BatchedOptimizer, Descent, Lookup
 from theorybench.agents.training.samples import Samples, beside, flattened, padded
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy
@@ -96,6 +96,7 @@ class Trainer:
         self._keys = np.array([root_key(s, "trainer", self.setting.fingerprint) for s in seeds], np.int64)
         self._mixed = mixed(self._keys)
         self._draws, self._left = 0, 1.0
+        self._looked_up: tuple[Samples, Lookup | None] | None = None  # data that were seen last, and what reads them
         self.reference = SettingPolicy(self.setting, "reference")
         self._on_device: DeviceData | None = None
         if isinstance(self.softmax, NetworkSoftmax) and self._batch.device is not None:
@@ -299,14 +300,19 @@ class Trainer:
         if rate is None:
             left = (self.remaining + data.rewards.shape[1]) / self._budgets[0].total
             rate = min(left, 1.0) if self._decays else 1.0
-        own = lookup(self.softmax, data) if isinstance(self.optimizer, BatchedOptimizer) else None
-        if own and isinstance(self.optimizer, BatchedOptimizer):
+        if isinstance(self.optimizer, BatchedOptimizer) and (own := self._lookup(data)):
             self.optimizer.step(functools.partial(self._loss_at, loss), data, rate, own)
         else:
             step = functools.partial(self.loss_of_one, loss)
             self.optimizer.step(step, self.anchored(data), rate)
         if log:
             self.report(data, **scalars)
+
+    def _lookup(self, data: Samples) -> Lookup | None:
+        """Return what reads log-probabilities of these data: several steps may be taken on the same."""
+        if self._looked_up is None or self._looked_up[0] is not data:
+            self._looked_up = data, lookup(self.softmax, data)
+        return self._looked_up[1]
 
     def anchored(self, data: Samples) -> Samples:
         """Return data whose anchor stays as it is within a step, where the optimiser and the loss need it.

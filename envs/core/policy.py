@@ -174,10 +174,10 @@ def drawn(cumulative: np.ndarray, uniforms: np.ndarray, rows: np.ndarray) -> np.
     halvings = (actions - 1).bit_length()
     beyond = np.full((len(cumulative), 1 << halvings), np.inf)  # no search passes the last action
     beyond[:, : actions - 1] = cumulative[:, :-1]
-    base, sums = (rows << halvings) - 1, beyond.ravel()
+    base, sums = rows << halvings, beyond.ravel()
     found = np.broadcast_to(base, uniforms.shape).copy()
     for step in (1 << bit for bit in reversed(range(halvings))):
-        found += step * (sums.take(found + step) <= threshold)
+        found += step * (sums[step - 1 :].take(found) <= threshold)
     found -= base
     return found
 

@@ -62,10 +62,12 @@ class Perceptron(Network):
         """Return (..., outputs) for weights of one run and what is seen (..., places + 1)."""
         parts = torch.split(weights, self.counts)
         by_position, *layers = [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
-        values = _one_hot(seen[..., :-1] - 1, self.symbols, weights).flatten(-2) @ layers[0] / self.places
-        values = values + _one_hot(seen[..., -1], self.positions, weights) @ by_position
+        tokens = _one_hot(seen[..., :-1] - 1, self.symbols, weights).flatten(-2)
+        on = torch.cat([tokens, _one_hot(seen[..., -1], self.positions, weights)], dim=-1)
+        # Weights are averaged instead of the values of a batch, which are more.
+        values = on @ torch.cat([layers[0] / self.places, by_position])
         for layer in layers[1:]:
-            values = torch.tanh(values) @ layer / len(layer)
+            values = torch.tanh(values) @ (layer / len(layer))
         return values
 
 

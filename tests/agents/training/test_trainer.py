@@ -188,6 +188,15 @@ def test_log_probabilities_and_gradients_are_the_same_by_row_and_by_step(name, p
     assert float(found[0][1].abs().max()) > 0.1
 
 
+@pytest.mark.parametrize("reference", ["xpo", "grpo-self-play", "dpo-on-policy[solver=gradient]"])
+def test_linear_policies_trained_together_are_those_alone_bit_for_bit(reference):
+    agent, env_id = make_agent(reference), "TheoryBench/PreferenceBandit-v0"
+    for seed, outcome in enumerate(train(agent, env_id, {}, range(9), 640)):
+        (alone,) = train(agent, env_id, {}, [seed], 640)
+        assert (outcome.together, alone.together) == (9, 1)
+        np.testing.assert_array_equal(outcome.policy.theta, alone.policy.theta)
+
+
 def test_networks_masks_and_large_tables_are_taken_step_by_step(make):
     for name, policy, episodes in (("Duel", "mlp", 40), ("Copy", "prefix", 40), ("Duel", "prompt", 1)):
         trainer = trainer_of(make(name, 40, **({"strict": True} if name == "Copy" else {})), [0], policy=policy)
