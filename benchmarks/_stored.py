@@ -9,10 +9,19 @@ from typing import Any
 
 from theorybench.envs.kept import atomic_write
 from theorybench.leaderboard.running import provenance
-from theorybench.leaderboard.running.provenance import hardware
 
 #: Distributions whose versions matter to speed, beside those that records name.
 DISTRIBUTIONS = ("gymnasium", "numpy", "scipy", "numba", "torch")
+#: Flags of processors, the widest vectors first, and what they are called.
+VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "asimd": "Neon"}
+
+
+def hardware() -> str:
+    """Return processor, cores and system, and on Linux the widest vectors of the processor, which rates depend on."""
+    path = Path("/proc/cpuinfo")
+    flags = set(path.read_text().split()) if path.exists() else set()
+    widest = next((name for flag, name in VECTORS.items() if flag in flags), None)
+    return ", ".join(filter(None, (provenance.hardware(), widest)))
 
 
 def versions() -> dict[str, str]:
