@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from theorybench.agents.language.decoding.cache import Tree
 from theorybench.agents.language.decoding.decoder import Decoder, DecoderWeights
-from theorybench.agents.language.decoding.llama_gradient import Reading, normed
+from theorybench.agents.language.decoding.llama_gradient import Reading, normed, think
 
 #: Words of a row up to which what each word sees of each other is kept for the derivative.
 FEW = 64
@@ -93,10 +93,7 @@ class LlamaDecoder(Decoder):
 
     def think(self, weights: Any, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
         """Gated units."""
-        _, out, gated, down = weights[:4]
-        hidden = torch.addmm(hidden, mixed, out)
-        gate, up = torch.mm(normed(hidden, self.least)[0], gated).chunk(2, dim=1)
-        return torch.addmm(hidden, functional.silu(gate) * up, down)
+        return think(weights, torch.addmm(hidden, mixed, weights[1]), self.least)[1]
 
     def finish(self, weights: Any, hidden: torch.Tensor) -> torch.Tensor:
         """Scale to a mean square of 1, then by weights."""

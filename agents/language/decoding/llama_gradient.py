@@ -36,7 +36,7 @@ class _Attended(NamedTuple):
     mixed: torch.Tensor  # (rows, width)
 
 
-class _Thought(NamedTuple):
+class Thought(NamedTuple):
     """What the perceptron keeps of a layer."""
 
     read: tuple[torch.Tensor, torch.Tensor]  # `normed` of what was read
@@ -77,7 +77,7 @@ class Reading(torch.autograd.Function):
             hidden = torch.embedding(vectors, words).flatten(0, 1)
             for own in zip(*(part.unbind() for part in stacked), strict=True):
                 attended, hidden = _attend(own, hidden, turns, seen, leasts)
-                thought, hidden = _think(own, hidden, leasts[0])
+                thought, hidden = think(own, hidden, leasts[0])
                 kept.append((own, attended, thought))
         ctx.read, ctx.kept, ctx.given = normed(hidden, leasts[0]), kept, (words, turns, vectors, last, stacked)
         return (ctx.read[0] * last).view(*words.shape, -1)
@@ -157,18 +157,18 @@ def _attend_back(
     return _normed_back(torch.mm(rows, own[0].t()), *kept.read).add_(gradient)
 
 
-def _think(own: tuple[torch.Tensor, ...], hidden: torch.Tensor, least: torch.Tensor) -> tuple[_Thought, torch.Tensor]:
-    """Add the perceptron's output to hidden states (rows, width)."""
+def think(own: tuple[torch.Tensor, ...], hidden: torch.Tensor, least: torch.Tensor) -> tuple[Thought, torch.Tensor]:
+    """Add the perceptron's output to hidden states (rows, width); return what its derivative needs beside them."""
     read = normed(hidden, least)
     both = torch.mm(read[0], own[2])
     gate, up = both.narrow(1, 0, both.shape[1] // 2), both.narrow(1, both.shape[1] // 2, both.shape[1] // 2)
     opened = functional.silu(gate)
     units = opened * up
-    return _Thought(read, gate, up, opened, units), torch.addmm(hidden, units, own[3])
+    return Thought(read, gate, up, opened, units), torch.addmm(hidden, units, own[3])
 
 
 def _think_back(
-    own: tuple[torch.Tensor, ...], gradient: torch.Tensor, kept: _Thought, into: tuple[torch.Tensor, ...]
+    own: tuple[torch.Tensor, ...], gradient: torch.Tensor, kept: Thought, into: tuple[torch.Tensor, ...]
 ) -> torch.Tensor:
     """Return the gradient at hidden states before the perceptron; write those at its weights."""
     torch.mm(kept.units.t(), gradient, out=into[3])
